@@ -1,0 +1,26 @@
+package zzdeps
+
+import (
+	_ "github.com/bojanz/currency"
+	_ "github.com/caarlos0/env/v11"
+	_ "github.com/danielgtaylor/huma/v2"
+	_ "github.com/danielgtaylor/huma/v2/adapters/humago"
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/pressly/goose/v3"
+	_ "github.com/pressly/goose/v3/database"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/spf13/cobra"
+	_ "github.com/stripe/stripe-go/v84"
+	_ "go.uber.org/goleak"
+	_ "go.yaml.in/yaml/v3"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/tools/go/packages"
+	_ "modernc.org/sqlite"
+	_ "pgregory.net/rapid"
+	_ "rsc.io/qr"
+	_ "golang.org/x/net/html"
+)
