@@ -1,0 +1,332 @@
+package payonce
+
+import (
+	"errors"
+	"time"
+)
+
+// Aggregate is one order with its payments and charges as read under the order
+// lock, and what a decision does to them. The store loads it, a decision
+// changes it, the store writes it back: all in one transaction.
+type Aggregate struct {
+	Order    *Order
+	Payments []*Payment // by sequence
+	Charges  []*Charge
+	Now      time.Time // the database's clock, one reading per transaction
+
+	Changes []Change // for the audit trail, in order
+	Events  []Event  // for the outbox, in order
+	NewID   func(prefix string) string
+}
+
+// Change is one transition with its cause, written to the audit trail.
+type Change struct {
+	PaymentID  string // "" for changes of the order alone
+	From, To   string
+	Cause      string
+	EvidenceID string
+}
+
+// Event announces one change. There is at most one event per (Subject, Type,
+// Change).
+type Event struct {
+	Type    string
+	Subject string // payment or order id
+	Change  int64
+}
+
+// Verdict says what a fact did.
+type Verdict struct {
+	Changed bool   // the row differs from before
+	Alarm   string // a stable code when people must hear of it, "" otherwise
+}
+
+// Alarms that a fact can raise.
+const (
+	AlarmMismatch = "amount-mismatch"
+	AlarmForeign  = "foreign-answer"
+	AlarmSurplus  = "surplus-charge"
+)
+
+// Payment returns the payment with this id, or nil.
+func (a *Aggregate) Payment(id string) *Payment {
+	for _, p := range a.Payments {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// Live returns the payment that holds the slot of the part, or nil.
+func (a *Aggregate) Live(part string) *Payment {
+	for _, p := range a.Payments {
+		if p.Part == part && p.LiveSlot() != "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// Effective returns the payment that pays the part, or nil.
+func (a *Aggregate) Effective(part string) *Payment {
+	for _, p := range a.Payments {
+		if p.Effective && p.Part == part {
+			return p
+		}
+	}
+	return nil
+}
+
+// AnyLive reports whether any payment, superseded or not, may take money.
+func (a *Aggregate) AnyLive() bool {
+	for _, p := range a.Payments {
+		if p.Status.Live() {
+			return true
+		}
+	}
+	return false
+}
+
+// Errors of the guards. They mean that a caller broke the rules, never that a
+// payer did something.
+var (
+	ErrSlotTaken     = errors.New("another payment of this order is live or effective")
+	ErrNotChargeable = errors.New("the order takes no new payment")
+	ErrNoRight       = errors.New("this payment may not be sent")
+)
+
+// AddPayment puts a new attempt into the order: next sequence, slot reserved.
+// The payment comes with everything that never changes; status CREATED (a
+// permit follows), or PENDING for a form or link that was signed without a
+// call.
+func (a *Aggregate) AddPayment(p *Payment) error {
+	if a.Live(p.Part) != nil || a.Effective(p.Part) != nil {
+		return ErrSlotTaken
+	}
+	if !a.Order.Chargeable(a.Now) {
+		return ErrNotChargeable
+	}
+	reserved, err := a.Order.Reserved.Add(p.Amount)
+	if err != nil {
+		return err
+	}
+	a.Order.Reserved = reserved
+	a.Order.LastSequence = p.Sequence
+	p.CreatedAt, p.UpdatedAt, p.CallerAt = a.Now, a.Now, a.Now
+	p.Version, p.Fence = 1, 1
+	a.Payments = append(a.Payments, p)
+	a.note(p, "", string(p.Status), "intent", "")
+	if p.Status == Pending {
+		p.HandedOut = true
+		a.announce("payment.pending", p)
+	}
+	return nil
+}
+
+// Lease names who may act on a payment and until when.
+type Lease struct {
+	Owner string
+	Until time.Time
+}
+
+// Prepare gives the right to prepare the object of a payment. It moves no money
+// and is no send; the payment is PROCESSING under a new fence.
+func (a *Aggregate) Prepare(p *Payment, l Lease) error {
+	if !a.mayCharge(p) {
+		return ErrNoRight
+	}
+	p.Prepares = max(p.Prepares, 1)
+	p.Fence++
+	a.lease(p, l)
+	a.move(p, Processing, "prepare", "")
+	return nil
+}
+
+// Permit gives the one-use right to send one money call. It refuses unless this
+// transaction has seen, under the order lock, that the order takes payments and
+// that this payment is not superseded, closed or past its end.
+func (a *Aggregate) Permit(p *Payment, l Lease) (Permit, error) {
+	if !a.mayCharge(p) {
+		return Permit{}, ErrNoRight
+	}
+	p.Fence++
+	if p.SendKey == 0 {
+		p.SendKey = 1
+	}
+	permit := Permit{No: len(p.Permits) + 1, Fence: p.Fence, GivenAt: a.Now}
+	p.Permits = append(p.Permits, permit)
+	a.lease(p, l)
+	a.move(p, Processing, "permit", "")
+	return permit, nil
+}
+
+func (a *Aggregate) mayCharge(p *Payment) bool {
+	if !a.Order.Chargeable(a.Now) || p.Superseded || p.CloseSent {
+		return false
+	}
+	if !p.DeadAt.IsZero() && !a.Now.Before(p.DeadAt) {
+		return false
+	}
+	return p.Status == Created || p.Status == Unknown || p.Status == Processing
+}
+
+// Claim takes a payment over: whoever held it before loses every right that
+// counts only with its fence. A PROCESSING payment becomes UNKNOWN, since
+// nobody can say how its call ended.
+func (a *Aggregate) Claim(p *Payment, l Lease, cause string) {
+	p.Fence++
+	a.lease(p, l)
+	if p.Status == Processing {
+		p.UnknownReason = cause
+		a.move(p, Unknown, cause, "")
+	}
+}
+
+// Close gives the right to close the payment's object at the channel. Only a
+// number that an authenticated answer has shown to exist may be closed; after a
+// close it is never sent again.
+func (a *Aggregate) Close(p *Payment, l Lease) error {
+	if !p.Status.Live() || (!p.Seen && p.ObjectID == "") {
+		return ErrNoRight
+	}
+	p.CloseSent = true
+	p.Fence++
+	a.lease(p, l)
+	a.touch(p)
+	return nil
+}
+
+// Release ends a lease; the payment is due again at the given time (zero:
+// never).
+func (a *Aggregate) Release(p *Payment, due time.Time) {
+	p.LeaseOwner, p.LeaseUntil, p.DueAt = "", time.Time{}, due
+}
+
+func (a *Aggregate) lease(p *Payment, l Lease) {
+	p.LeaseOwner, p.LeaseUntil = l.Owner, l.Until
+	p.DueAt = l.Until
+}
+
+// StoreObject keeps the id of a prepared object where there is none yet. It
+// reports whether this id is now the payment's; another id is a side object,
+// which is cancelled and never confirmed.
+func (a *Aggregate) StoreObject(p *Payment, object, paymentRef string) bool {
+	if p.ObjectID == "" && object != "" {
+		p.ObjectID = object
+		if p.ChannelPaymentID == "" {
+			p.ChannelPaymentID = paymentRef
+		}
+		p.Seen = true
+		a.touch(p)
+	}
+	return p.ObjectID == object
+}
+
+// CloseOrder starts closing: from this commit on no payment starts. Payments
+// that were never sent end here; FinishClose ends the rest.
+func (a *Aggregate) CloseOrder(cause string) {
+	if a.Order.Status == OrderOpen || a.Order.Status == OrderPartiallyPaid {
+		a.orderTo(OrderClosing, cause)
+	}
+	for _, p := range a.Payments {
+		if p.Status == Created {
+			a.CancelUnsent(p, "order-closing", "")
+		}
+	}
+	a.FinishClose()
+}
+
+// FinishClose makes a CLOSING order CLOSED once nothing can take money.
+func (a *Aggregate) FinishClose() {
+	if a.Order.Status == OrderClosing && !a.AnyLive() {
+		a.orderTo(OrderClosed, "closed")
+		a.Events = append(a.Events, Event{Type: "order.closed", Subject: a.Order.ID})
+	}
+}
+
+// CancelUnsent ends a payment of which nothing was ever sent. The caller has
+// stored that proof as evidence, or passes "" to have the books themselves
+// named as evidence.
+func (a *Aggregate) CancelUnsent(p *Payment, cause, evidence string) bool {
+	if !p.Status.Live() || !neverSent(p) {
+		return false
+	}
+	if evidence == "" {
+		evidence = "never-sent"
+	}
+	a.finish(p, Cancelled, cause, evidence)
+	return true
+}
+
+// neverSent reports whether every permit of the payment ended without effect.
+// A prepared object alone can take no money.
+func neverSent(p *Payment) bool {
+	for i := range p.Permits {
+		if e := p.Permits[i].End; e != EndRefused && e != EndNotSent {
+			return false
+		}
+	}
+	return !p.Accepted && !p.HandedOut
+}
+
+func (a *Aggregate) orderTo(s OrderStatus, cause string) {
+	a.Changes = append(a.Changes, Change{From: string(a.Order.Status), To: string(s), Cause: cause})
+	a.Order.Status = s
+	a.Order.UpdatedAt = a.Now
+}
+
+func (a *Aggregate) move(p *Payment, to PaymentStatus, cause, evidence string) {
+	from := p.Status
+	p.Status = to
+	if to != Unknown {
+		p.UnknownReason = ""
+	}
+	if from == to && to != Processing {
+		return
+	}
+	p.Asks = 0
+	a.note(p, string(from), string(to), cause, evidence)
+	a.touch(p)
+	switch {
+	case from == to:
+	case to == Pending:
+		a.announce("payment.pending", p)
+	case to == Unknown:
+		a.announce("payment.unknown", p)
+	}
+}
+
+// finish moves a live payment to FAILED or CANCELLED and frees its slot.
+func (a *Aggregate) finish(p *Payment, to PaymentStatus, cause, evidence string) {
+	a.unreserve(p)
+	p.EvidenceID = evidence
+	p.Action = nil
+	a.move(p, to, cause, evidence)
+	a.Release(p, time.Time{})
+	if to == Failed {
+		a.announce("payment.failed", p)
+	} else {
+		a.announce("payment.cancelled", p)
+	}
+	a.FinishClose()
+}
+
+func (a *Aggregate) unreserve(p *Payment) {
+	if p.LiveSlot() != "" {
+		a.Order.Reserved -= p.Amount
+	}
+}
+
+func (a *Aggregate) touch(p *Payment) {
+	p.Version++
+	p.UpdatedAt = a.Now
+}
+
+func (a *Aggregate) note(p *Payment, from, to, cause, evidence string) {
+	a.Changes = append(a.Changes, Change{PaymentID: p.ID, From: from, To: to, Cause: cause, EvidenceID: evidence})
+}
+
+func (a *Aggregate) announce(kind string, p *Payment) {
+	a.Events = append(a.Events, Event{Type: kind, Subject: p.ID, Change: p.Version})
+}

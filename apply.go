@@ -1,0 +1,373 @@
+package payonce
+
+import "time"
+
+// Apply lets one fact act on one payment of the order. It is the only function
+// that changes a state because of what a channel says.
+//
+// Facts may come in any order and any number of times: states and charges end
+// the same. Positive knowledge (settled, waiting, dead, ids) acts on the row as
+// it now is, whatever fence its asker held. Negative knowledge acts only while
+// nothing else has happened since the question: refused while its permit is the
+// last one given, absent and not-sent while the version is the one that was
+// read before. FAILED and CANCELLED are reached only with evidence.
+func (a *Aggregate) Apply(p *Payment, f Fact) Verdict {
+	before := p.Version
+	v := Verdict{}
+	if (f.Number != "" && f.Number != p.Number) || (f.Account != "" && f.Account != p.Account) {
+		// It speaks about somebody else's money: no knowledge of this payment.
+		f = Fact{Source: f.Source, Reason: "foreign-answer", Fence: f.Fence, EvidenceID: f.EvidenceID}
+		v.Alarm = AlarmForeign
+	}
+	side := f.Object != "" && p.ObjectID != "" && f.Object != p.ObjectID
+	if !side {
+		p.endPermit(f)
+	}
+	switch {
+	case f.Kind == StateSettled:
+		v.Alarm = a.settle(p, f, side)
+	case side:
+		// Another object of this number: only its success would count.
+	case f.Kind == StateDead:
+		a.dead(p, f)
+	case f.Kind == StateDeclined:
+		a.declined(p, f)
+	case f.Kind == StateWaiting:
+		a.waiting(p, f)
+	case f.Kind == StateUnconfirmed:
+		a.see(p)
+	case f.Kind == StateAbsent:
+		a.absent(p, f)
+	case f.Kind == StateRefused:
+		a.refused(p, f)
+	case f.Kind == StateNotSent:
+		a.notSent(p, f)
+	case f.Kind == StateNeverSent:
+		a.CancelUnsent(p, f.Reason, f.EvidenceID)
+	default:
+		a.noKnowledge(p, f)
+	}
+	v.Changed = p.Version != before
+	return v
+}
+
+// endPermit records how the send of a permit ended. That a request of ours had
+// no effect stays true whatever happened meanwhile, so no fence is asked.
+func (p *Payment) endPermit(f Fact) {
+	if f.Permit < 1 || f.Permit > len(p.Permits) {
+		return
+	}
+	end := &p.Permits[f.Permit-1].End
+	if *end != EndOpen {
+		return
+	}
+	switch f.Kind {
+	case StateSettled, StateWaiting, StateDeclined:
+		*end = EndAccepted
+		p.Accepted = true
+	case StateRefused:
+		*end = EndRefused
+	case StateNotSent:
+		*end = EndNotSent
+	}
+}
+
+func (a *Aggregate) see(p *Payment) {
+	if !p.Seen {
+		p.Seen = true
+		a.touch(p)
+	}
+}
+
+// settle records a success: the first charge of a payment makes it SUCCEEDED,
+// each further one is surplus.
+func (a *Aggregate) settle(p *Payment, f Fact, side bool) string {
+	matches := f.Amount == p.Amount && f.Currency == p.Currency
+	known := a.charge(p.Account, f.PaymentRef)
+	if known != nil && (known.Kind != ChargeMismatch || !matches || known.PaymentID != p.ID) {
+		if !matches && known.Amount != f.Amount {
+			return AlarmMismatch
+		}
+		return ""
+	}
+	if !matches {
+		a.mismatch(p, f)
+		return AlarmMismatch
+	}
+	c := known
+	if c == nil {
+		c = a.addCharge(p, f)
+	}
+	c.Amount, c.Currency, c.EvidenceID = f.Amount, f.Currency, f.EvidenceID
+	if side || p.Status == Succeeded {
+		a.surplus(p, c)
+		a.touch(p)
+		return AlarmSurplus
+	}
+	return a.succeed(p, c, f)
+}
+
+func (a *Aggregate) succeed(p *Payment, c *Charge, f Fact) string {
+	a.unreserve(p)
+	p.Seen = true
+	p.EvidenceID = f.EvidenceID
+	p.ChannelPaymentID = f.PaymentRef
+	p.SucceededAt = a.Now
+	p.Failure = nil
+	p.Action = nil
+	a.Release(p, time.Time{})
+	alarm := ""
+	if a.fits(p) {
+		c.Kind = ChargeEffective
+		a.move(p, Succeeded, f.Source, f.EvidenceID)
+		p.Effective = true
+		a.makeRoom(p)
+		a.Order.AmountPaid += p.Amount
+		a.announce("payment.succeeded", p)
+		a.paid()
+	} else {
+		a.move(p, Succeeded, f.Source, f.EvidenceID)
+		a.surplus(p, c)
+		alarm = AlarmSurplus
+	}
+	a.FinishClose()
+	return alarm
+}
+
+// fits decides, once and by the first commit, whether a success pays the order.
+// A newer live payment does not prevent it.
+func (a *Aggregate) fits(p *Payment) bool {
+	o := a.Order
+	if o.Status == OrderClosed || a.Effective(p.Part) != nil || p.Currency != o.Currency {
+		return false
+	}
+	if o.Policy != PolicySplit {
+		return p.Amount == o.Amount
+	}
+	total, err := o.AmountPaid.Add(p.Amount)
+	return err == nil && total <= o.Amount
+}
+
+// makeRoom supersedes live payments that lost to this success: those of its
+// part, then the newest, until paid and reserved fit the order again.
+func (a *Aggregate) makeRoom(winner *Payment) {
+	o := a.Order
+	over := func() bool { return o.Reserved+o.AmountPaid+winner.Amount > o.Amount }
+	for i := len(a.Payments) - 1; i >= 0; i-- {
+		if q := a.Payments[i]; q != winner && q.LiveSlot() != "" && q.Part == winner.Part {
+			a.supersede(q)
+		}
+	}
+	for i := len(a.Payments) - 1; i >= 0 && over(); i-- {
+		if q := a.Payments[i]; q != winner && q.LiveSlot() != "" {
+			a.supersede(q)
+		}
+	}
+}
+
+func (a *Aggregate) supersede(q *Payment) {
+	a.unreserve(q)
+	q.Superseded = true
+	q.Action = nil
+	q.Fence++
+	a.touch(q)
+	a.note(q, string(q.Status), string(q.Status), "superseded", "")
+	if q.Status == Created && a.CancelUnsent(q, "superseded", "") {
+		return
+	}
+	q.DueAt = a.Now
+}
+
+func (a *Aggregate) paid() {
+	o := a.Order
+	switch {
+	case o.AmountPaid == o.Amount:
+		a.orderTo(OrderPaid, "paid")
+		a.Events = append(a.Events, Event{Type: "order.paid", Subject: o.ID})
+	case o.Status == OrderOpen:
+		a.orderTo(OrderPartiallyPaid, "paid")
+	default:
+		o.UpdatedAt = a.Now
+	}
+}
+
+func (a *Aggregate) surplus(p *Payment, c *Charge) {
+	c.Kind = ChargeSurplus
+	a.Order.AmountSurplus += c.Amount
+	a.Order.UpdatedAt = a.Now
+	a.Events = append(a.Events, Event{Type: "payment.surplus", Subject: p.ID, Change: int64(p.ChargeCount)})
+}
+
+// mismatch keeps a success of our number with another amount or currency as a
+// charge for people to judge. It never pays the order.
+func (a *Aggregate) mismatch(p *Payment, f Fact) {
+	c := a.addCharge(p, f)
+	c.Kind = ChargeMismatch
+	p.Seen = true
+	if p.Status.Live() {
+		a.move(p, Unknown, "mismatch", f.EvidenceID)
+		p.UnknownReason = "mismatch"
+	}
+	a.touch(p)
+	a.Events = append(a.Events, Event{Type: "payment.mismatch", Subject: p.ID, Change: int64(p.ChargeCount)})
+}
+
+func (a *Aggregate) charge(account, ref string) *Charge {
+	for _, c := range a.Charges {
+		if c.Account == account && c.PaymentRef == ref {
+			return c
+		}
+	}
+	return nil
+}
+
+func (a *Aggregate) addCharge(p *Payment, f Fact) *Charge {
+	at := f.At
+	if at.IsZero() {
+		at = a.Now
+	}
+	p.ChargeCount++
+	c := &Charge{ID: a.NewID("chg_"), PaymentID: p.ID, OrderID: p.OrderID, Account: p.Account,
+		PaymentRef: f.PaymentRef, Amount: f.Amount, Currency: f.Currency, EvidenceID: f.EvidenceID, ChargedAt: at}
+	a.Charges = append(a.Charges, c)
+	return c
+}
+
+func (a *Aggregate) dead(p *Payment, f Fact) {
+	if !p.Dead {
+		p.Dead = true
+		p.Seen = true
+		a.touch(p)
+	}
+	if p.Status.Live() {
+		a.end(p, f)
+	}
+}
+
+// end finishes a payment that can take no money any more: FAILED when a try was
+// declined or refused, CANCELLED otherwise.
+func (a *Aggregate) end(p *Payment, f Fact) {
+	if p.Declined {
+		a.finish(p, Failed, f.Kind.String(), f.EvidenceID)
+	} else {
+		a.finish(p, Cancelled, f.Kind.String(), f.EvidenceID)
+	}
+}
+
+// declined: the last try failed. The order is free only once the object can
+// take no more money, so the payment stays live until it is closed; one that
+// the payer holds is PENDING.
+func (a *Aggregate) declined(p *Payment, f Fact) {
+	first := !p.Declined
+	p.Seen, p.Declined = true, true
+	if p.Status != Succeeded && f.Failure != nil && (first || p.Status.Live()) {
+		p.Failure = f.Failure
+	}
+	switch {
+	case !p.Status.Live():
+		if p.Status == Cancelled {
+			a.refail(p, f)
+		}
+	case provenDead(p, f, a.Now, true):
+		a.finish(p, Failed, "declined", f.EvidenceID)
+	case p.HandedOut:
+		a.move(p, Pending, "declined", f.EvidenceID)
+	}
+	if first {
+		a.touch(p)
+	}
+}
+
+// refail turns CANCELLED into FAILED on a later proof of refusal: both are ends
+// without money, and the order of the facts must not decide which one shows.
+func (a *Aggregate) refail(p *Payment, f Fact) {
+	a.note(p, string(p.Status), string(Failed), f.Kind.String(), f.EvidenceID)
+	p.Status, p.EvidenceID = Failed, f.EvidenceID
+	a.touch(p)
+	a.announce("payment.failed", p)
+}
+
+// waiting: the channel has accepted and waits. The action is stored where there
+// is none, and only while it may be shown.
+func (a *Aggregate) waiting(p *Payment, f Fact) {
+	a.see(p)
+	if f.Authorized > p.AmountAuthorized {
+		p.AmountAuthorized = f.Authorized
+		a.touch(p)
+	}
+	if !p.Status.Live() {
+		return
+	}
+	a.move(p, Pending, f.Source, f.EvidenceID)
+	fresh := p.Action == nil || (f.Permit > 0 && f.Fence == p.Fence)
+	if f.Action != nil && fresh && !p.Superseded && a.Order.Chargeable(a.Now) {
+		p.Action, p.HandedOut = f.Action, true
+		a.touch(p)
+	}
+}
+
+func (a *Aggregate) absent(p *Payment, f Fact) {
+	if !p.Status.Live() || f.Version != p.Version {
+		return
+	}
+	if provenDead(p, f, a.Now, false) {
+		a.end(p, f)
+	}
+}
+
+// provenDead: absence or a decline proves death in two cases only. Either no
+// send can be in flight and the channel's own time lies past dead_at; or, for
+// absence, nobody was ever given the only key to the object.
+func provenDead(p *Payment, f Fact, now time.Time, declined bool) bool {
+	if !p.DeadAt.IsZero() && !f.ServerDate.IsZero() && f.ServerDate.After(p.DeadAt.Add(deathMargin)) &&
+		f.SendWindow > 0 && !p.SendInFlight(now, f.SendWindow) {
+		return true
+	}
+	return !declined && f.OnlyByAction && !p.HandedOut && p.ObjectID == ""
+}
+
+// refused: this request had no effect. The payment fails only if no other send
+// can have had one.
+func (a *Aggregate) refused(p *Payment, f Fact) {
+	last := f.Permit == len(p.Permits) && (f.Permit > 0 || f.Fence == p.Fence)
+	if !last || p.Status == Succeeded || p.Status == Failed {
+		return
+	}
+	if p.ObjectID != "" && p.Status.Live() {
+		a.declined(p, f)
+		return
+	}
+	switch {
+	case neverSent(p) && (!p.Seen || p.ObjectID != ""):
+		p.Declined, p.Failure = true, f.Failure
+		if p.Status == Cancelled {
+			a.refail(p, f)
+		} else {
+			a.finish(p, Failed, "refused", f.EvidenceID)
+		}
+	case p.Status == Processing:
+		p.UnknownReason = f.Reason
+		a.move(p, Unknown, "refused", f.EvidenceID)
+	}
+}
+
+// notSent: no byte of this request left. The payment is as it was before, if no
+// other send can have had an effect.
+func (a *Aggregate) notSent(p *Payment, f Fact) {
+	if p.Status != Processing || f.Version != p.Version || f.Fence != p.Fence {
+		return
+	}
+	if neverSent(p) && !(p.Seen && p.ObjectID == "") {
+		a.move(p, Created, "not-sent", f.EvidenceID)
+		return
+	}
+	p.UnknownReason = "not-sent"
+	a.move(p, Unknown, "not-sent", f.EvidenceID)
+}
+
+func (a *Aggregate) noKnowledge(p *Payment, f Fact) {
+	if p.Status == Processing && f.Fence == p.Fence {
+		a.move(p, Unknown, f.Reason, f.EvidenceID)
+		p.UnknownReason = f.Reason
+	}
+}
