@@ -35,7 +35,10 @@ type PayRequest struct {
 	Order       payonce.OrderKey
 	Key         [32]byte // record id of the idempotency key
 	Fingerprint idempotency.Fingerprint
-	Prefer      idempotency.Preference
+	// Same reports whether a stored fingerprint is of this request, by the stored
+	// version and secret; nil compares with Fingerprint.
+	Same   func(idempotency.Fingerprint) bool
+	Prefer idempotency.Preference
 
 	Channel   string
 	Method    string
@@ -86,6 +89,7 @@ type ActionRequest struct {
 	Action      string // amend, close, sync, cancel: kind of the key's record
 	Key         *[32]byte
 	Fingerprint idempotency.Fingerprint
+	Same        func(idempotency.Fingerprint) bool // as in PayRequest
 }
 
 // OrderRequest creates an order.

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/channel"
+	"github.com/payonce/payonce/internal/run"
+	"github.com/payonce/payonce/internal/store"
+)
+
+// held is a payment under a right of ours: the copy as committed, and what may
+// be done next.
+type held struct {
+	payment payonce.Payment
+	order   payonce.Order
+	answer  *store.Answer
+	next    step
+	permit  payonce.Permit
+	taken   time.Time // local time before the transaction that gave the right
+	closing bool      // the caller wants it ended
+	side    string    // another prepared object of this number, to be cancelled
+	actor   string
+}
+
+// execute makes the call of a new right in its own goroutine, which a client's
+// hang-up does not reach, and answers when it ends or after AnswerWithin.
+func (e *Engine) execute(ctx context.Context, r *PayRequest, in *intended) (*Result, error) {
+	h := &held{payment: in.payment, order: in.order, next: in.next, permit: in.permit, taken: in.taken, actor: "request"}
+	type ended struct {
+		h   *held
+		err error
+	}
+	done := make(chan ended, 1)
+	e.calls.add(1)
+	e.Runner.Go("call", func(ctx context.Context) {
+		defer e.calls.add(-1)
+		err := e.perform(ctx, h)
+		done <- ended{h, err}
+	})
+	timer, stop := e.Runner.After(e.AnswerWithin)
+	defer stop()
+	res := &Result{Order: &in.order, Payment: &in.payment, Replayed: in.replayed, Converged: in.converged}
+	select {
+	case end := <-done:
+		if end.err != nil && !errors.Is(end.err, errLost) {
+			return nil, end.err
+		}
+		res.Order, res.Payment, res.Stored = &end.h.order, &end.h.payment, end.h.answer
+	case <-timer:
+		p, err := e.Store.Payment(ctx, scopeOf(r.Order), in.payment.ID)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
+		}
+		res.Payment = p
+	}
+	if err := run.Fail("answer.before"); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
+	}
+	return res, e.prefer(ctx, r, res)
+}
+
+// bound answers a request that has nothing to call: it was replayed, converged,
+// asked for asynchronous work, or holds an action that was signed without a call.
+func (e *Engine) bound(ctx context.Context, r *PayRequest, in *intended) (*Result, error) {
+	res := &Result{Order: &in.order, Payment: &in.payment, Stored: in.answer, Replayed: in.replayed, Converged: in.converged, Async: in.async}
+	if in.async {
+		e.kick()
+		return res, nil
+	}
+	return res, e.prefer(ctx, r, res)
+}
+
+// errLost means that another owner took the payment over; what is known of it is
+// in the database.
+var errLost = errors.New("the payment was taken over")
+
+// perform uses the rights it holds, one after another, until none is left. Each
+// call is outside any transaction; each answer is stored before the next right
+// exists.
+func (e *Engine) perform(ctx context.Context, h *held) error {
+	for h.next != stepNone {
+		acct, caps, err := e.of(&h.payment)
+		if err != nil {
+			return err
+		}
+		ans := e.send(ctx, acct.Adapter, h)
+		if err := e.store(ctx, h, caps, ans); err != nil {
+			return err
+		}
+		if h.side != "" {
+			e.cancelSide(ctx, acct.Adapter, h)
+		}
+	}
+	return nil
+}
+
+// cancelSide cancels a prepared object that is not the payment's. It was never
+// confirmed and nobody holds it, so it can take no money; cancelling only keeps
+// the channel's books tidy, and nothing depends on the answer.
+func (e *Engine) cancelSide(ctx context.Context, a channel.Adapter, h *held) {
+	ctx, cancel := context.WithTimeout(ctx, e.CallTimeout)
+	defer cancel()
+	side := h.payment
+	side.ObjectID = h.side
+	ans := a.Close(ctx, channel.Call{Payment: side, KeyNo: 1})
+	e.Logger.Info("side object cancelled", "payment", side.ID, "object", side.ObjectID, "fact", ans.Kind.String())
+}
+
+var pointOf = map[step]string{stepPrepare: "prepare", stepBegin: "begin", stepQuery: "query", stepClose: "close"}
+
+// send makes the one call that the right allows.
+func (e *Engine) send(ctx context.Context, a channel.Adapter, h *held) channel.Answer {
+	name := pointOf[h.next]
+	if err := run.Fail(name + ".before-send"); err != nil {
+		return channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent, Reason: "failpoint"}, Err: err}
+	}
+	// A right is used only well before its lease ends: afterwards another owner
+	// may hold one of its own.
+	if e.Runner.Now().Sub(h.taken) > e.lease/4 {
+		return channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent, Reason: "lease-too-old"}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.CallTimeout)
+	defer cancel()
+	call := channel.Call{Payment: h.payment, KeyNo: max(h.payment.SendKey, 1)}
+	var ans channel.Answer
+	switch h.next {
+	case stepPrepare:
+		call.KeyNo = max(h.payment.Prepares, 1)
+		p, ok := a.(channel.Preparer)
+		if !ok {
+			return channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent, Reason: "not-prepared"}}
+		}
+		ans = p.Prepare(ctx, call)
+	case stepBegin:
+		ans = a.Begin(ctx, call)
+	case stepQuery:
+		ans = a.Query(ctx, call)
+	case stepClose:
+		ans = a.Close(ctx, call)
+	}
+	if err := run.Fail(name + ".after-receive"); err != nil {
+		return channel.Answer{Fact: payonce.Fact{Kind: payonce.StateUnknown, Reason: "failpoint"}, Err: err}
+	}
+	if ans.Err != nil {
+		e.Logger.Warn("channel call", "step", name, "payment", h.payment.ID, "fact", ans.Kind.String(), "reason", ans.Reason, "error", ans.Err)
+	}
+	e.Observe("call."+name, h.payment.Channel, ans.Kind.String())
+	return ans
+}
+
+// store writes what one call learned, and takes the right to the next one in the
+// same transaction. It tries again while the database is away, since what the
+// channel said is worth more than an early answer.
+func (e *Engine) store(ctx context.Context, h *held, caps channel.Capabilities, ans channel.Answer) error {
+	f := ans.Fact
+	f.Source = pointOf[h.next]
+	f.Account = e.accountOf(f, h)
+	f.Fence, f.Version = h.payment.Fence, h.payment.Version
+	f.SendWindow, f.OnlyByAction = e.CallTimeout+leaseMargin, caps.OnlyByAction
+	if h.next == stepBegin {
+		f.Permit = h.permit.No
+	}
+	point := map[step]string{stepPrepare: "object", stepBegin: "t2"}[h.next]
+	if point == "" {
+		point = "apply"
+	}
+	pause := 50 * time.Millisecond
+	for {
+		err := e.storeOnce(ctx, point, h, caps, ans, f)
+		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown)
+		if !again || e.Runner.Now().Sub(h.taken) > e.lease {
+			return err
+		}
+		e.Logger.Warn("store the channel's answer again", "payment", h.payment.ID, "error", err)
+		tick, stop := e.Runner.After(pause)
+		select {
+		case <-tick:
+			pause = min(2*pause, 2*time.Second)
+		case <-ctx.Done():
+			stop()
+			return err
+		}
+	}
+}
+
+func (e *Engine) accountOf(f payonce.Fact, h *held) string {
+	if f.Account == "" {
+		return h.payment.Account
+	}
+	return f.Account
+}
+
+func (e *Engine) storeOnce(ctx context.Context, point string, h *held, caps channel.Capabilities, ans channel.Answer, f payonce.Fact) error {
+	var out held
+	var verdict payonce.Verdict
+	taken := e.Runner.Now()
+	var pending *store.View
+	err := e.write(context.WithoutCancel(ctx), point, h.actor, &store.Unit{Order: h.order.Key}, func(v *store.View) error {
+		p := v.Payment(h.payment.ID)
+		if p == nil {
+			return store.ErrNotFound
+		}
+		out = held{taken: taken, closing: h.closing, actor: h.actor}
+		ours, fresh := p.Fence == f.Fence, p.Version == f.Version
+		fact := f
+		fact.EvidenceID = v.NewID(payonce.PrefixEvidence)
+		v.Evidence = append(v.Evidence, evidenceOf(p, &fact, ans.Raw, v.Now))
+		if ans.KeySpent {
+			spend(p, h.next)
+		}
+		if h.next == stepPrepare && fact.Object != "" {
+			v.StoreObject(p, fact.Object, fact.Object)
+		}
+		verdict = v.Apply(p, fact)
+		if ours {
+			if err := e.decideNext(v, p, caps, fact, fresh, &out, h.next); err != nil {
+				return err
+			}
+		}
+		if fact.Object != "" && fact.Object != p.ObjectID && p.ObjectID != "" {
+			out.side = fact.Object
+		}
+		pending = v
+		out.payment, out.order = *p, *v.Order
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out.answer = answerOf(pending, &out.payment)
+	*h = out
+	if verdict.Alarm != "" {
+		e.Logger.Error("alarm", "code", verdict.Alarm, "payment", h.payment.ID, "step", f.Source)
+		e.Observe("alarm", h.payment.Channel, verdict.Alarm)
+	}
+	e.Observe("payment", h.payment.Channel, string(h.payment.Status))
+	return nil
+}
+
+// spend moves on to the next idempotency key at the channel: it stored an answer
+// without knowledge under the present one and would repeat it for ever.
+func spend(p *payonce.Payment, s step) {
+	switch s {
+	case stepPrepare:
+		p.Prepares++
+	case stepBegin:
+		p.SendKey++
+	}
+}
+
+func evidenceOf(p *payonce.Payment, f *payonce.Fact, raw []byte, now time.Time) store.Evidence {
+	detail := f.Reason
+	if f.Failure != nil {
+		detail = f.Failure.ChannelCode
+	}
+	if len(raw) > channel.MaxEvidence {
+		raw = raw[:channel.MaxEvidence]
+	}
+	return store.Evidence{ID: f.EvidenceID, OrderID: p.OrderID, PaymentID: p.ID, Kind: f.Kind.String(), Source: f.Source,
+		Number: p.Number, Permit: f.Permit, Fence: f.Fence, Detail: detail, Raw: raw, At: now}
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/channel"
+	"github.com/payonce/payonce/internal/store"
+)
+
+// decideNext gives the owner of a payment its next right in the transaction that
+// stored what the last call learned, or releases the lease and says when a
+// worker looks again. It is called only under a fence that is still current;
+// fresh tells that nothing else was learned since the question.
+func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capabilities, f payonce.Fact, fresh bool, out *held, did step) error {
+	var err error
+	switch {
+	case !p.Status.Live():
+		e.afterEnd(v, p, f, did)
+		return nil
+	case mayBegin(v, p, f, did, out.closing):
+		out.next = stepBegin
+		out.permit, err = v.Permit(p, e.leaseFrom(v.Now))
+		return err
+	case fresh && mayResend(v, p, caps, f, did, out.closing):
+		out.next = stepBegin
+		if caps.Prepared && p.ObjectID == "" {
+			out.next = stepPrepare
+			return v.Prepare(p, e.leaseFrom(v.Now))
+		}
+		out.permit, err = v.Permit(p, e.leaseFrom(v.Now))
+		return err
+	case mustClose(v, p, f, did, out.closing):
+		out.next = stepClose
+		return v.Close(p, e.leaseFrom(v.Now))
+	}
+	p.Asks++
+	v.Release(p, e.due(v, p))
+	return nil
+}
+
+// mayBegin: the prepared object is stored, and the order still takes it.
+func mayBegin(v *store.View, p *payonce.Payment, f payonce.Fact, did step, closing bool) bool {
+	return did == stepPrepare && f.Kind == payonce.StateUnconfirmed && f.Object != "" && f.Object == p.ObjectID &&
+		p.Status == payonce.Processing && !closing && mayCharge(v, p)
+}
+
+func mayCharge(v *store.View, p *payonce.Payment) bool {
+	return v.Order.Chargeable(v.Now) && !p.Superseded && !p.CloseSent && v.Now.Before(p.DeadAt)
+}
+
+// mayResend: a question has shown that the channel has nothing for this number,
+// it would recognise a repeat, and somebody still wants the payment.
+func mayResend(v *store.View, p *payonce.Payment, caps channel.Capabilities, f payonce.Fact, did step, closing bool) bool {
+	if did != stepQuery || closing || p.Status != payonce.Unknown {
+		return false
+	}
+	if f.Kind != payonce.StateAbsent && f.Kind != payonce.StateUnconfirmed {
+		return false
+	}
+	return wanted(p, v.Now) && mayCharge(v, p) && windowOpen(p, caps, v.Now)
+}
+
+func wanted(p *payonce.Payment, now time.Time) bool { return now.Sub(p.CallerAt) < callerMemory }
+
+// windowOpen reports whether the channel still recognises a repeat of the first
+// send.
+func windowOpen(p *payonce.Payment, caps channel.Capabilities, now time.Time) bool {
+	if len(p.Permits) == 0 {
+		return true
+	}
+	return caps.DedupeWindow > 0 && now.Before(p.Permits[0].GivenAt.Add(caps.DedupeWindow-dedupeSafety))
+}
+
+// mustClose: the object may still take money and nobody should let it.
+func mustClose(v *store.View, p *payonce.Payment, f payonce.Fact, did step, closing bool) bool {
+	if did == stepClose || !p.Seen && p.ObjectID == "" {
+		return false
+	}
+	answered := f.Kind == payonce.StateWaiting || f.Kind == payonce.StateDeclined || f.Kind == payonce.StateUnconfirmed ||
+		f.Kind == payonce.StateRefused
+	if !answered {
+		return false
+	}
+	switch {
+	case closing, p.Superseded, !v.Order.Chargeable(v.Now), v.Now.After(p.DeadAt.Add(deadAtMargin)):
+		return true
+	case f.Kind == payonce.StateDeclined || f.Kind == payonce.StateRefused:
+		// Nobody holds the object: it ends here, so that the order is free.
+		return !p.HandedOut
+	case f.Kind == payonce.StateUnconfirmed && did == stepQuery:
+		return true // it may not be sent again, so it is closed
+	}
+	return false
+}
+
+// afterEnd plans the one last question about a payment that ended without money
+// although something of it had been sent.
+func (e *Engine) afterEnd(v *store.View, p *payonce.Payment, f payonce.Fact, did step) {
+	if p.Status == payonce.Succeeded || len(p.Permits) == 0 || p.LastAsked {
+		v.Release(p, time.Time{})
+		return
+	}
+	if did == stepQuery && f.Kind != payonce.StateUnknown && v.Now.Sub(p.UpdatedAt) >= lastQuestion/2 {
+		p.LastAsked = true
+		v.Release(p, time.Time{})
+		return
+	}
+	p.Asks++
+	v.Release(p, v.Now.Add(lastQuestion+e.jitter(time.Minute)))
+}
+
+// The ladder: how long until the next question. It never ends.
+var (
+	unknownSteps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour}
+	pendingSteps = []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute,
+		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour}
+)
+
+func (e *Engine) due(v *store.View, p *payonce.Payment) time.Time {
+	steps := unknownSteps
+	if p.Status == payonce.Pending {
+		steps = pendingSteps
+	}
+	d := steps[min(max(p.Asks-1, 0), len(steps)-1)]
+	at := v.Now.Add(d + e.jitter(d/4))
+	end := p.DeadAt.Add(deadAtMargin + time.Second)
+	if v.Now.Before(end) && at.After(end) {
+		at = end
+	}
+	return at
+}
+
+// jitter spreads work that became due together.
+func (e *Engine) jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	var b [4]byte
+	e.Runner.Random(b[:])
+	n := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	return time.Duration(uint64(n) * uint64(d) >> 32)
+}

@@ -1,0 +1,127 @@
+// Package worker finds work that is due and has the engine do it: payments whose
+// next question has come, calls whose lease is over, orders past their end.
+//
+// Finding is not claiming: the engine looks again under the order lock, so two
+// workers that find the same row, or a handler registered twice, do no harm.
+// The package must not know a rule about money.
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/payonce/payonce/internal/run"
+	"github.com/payonce/payonce/internal/store"
+)
+
+// Stepper does one piece of due work; *engine.Engine is one.
+type Stepper interface {
+	Step(ctx context.Context, d store.Due) error
+	Wake() <-chan struct{}
+}
+
+// Config is what a worker is made of.
+type Config struct {
+	Engine Stepper
+	Queue  store.Queue
+	Runner run.Runner
+	Logger *slog.Logger
+	// Parallel bounds the steps under way in this process (64).
+	Parallel int
+	// Poll is the pause between two looks when nothing woke the worker (250 ms).
+	Poll time.Duration
+}
+
+// Worker runs the loops of one process.
+type Worker struct {
+	Config
+	slots chan struct{}
+
+	mu   sync.Mutex
+	busy map[store.Due]bool
+}
+
+// New returns a worker.
+func New(c Config) *Worker {
+	if c.Parallel <= 0 {
+		c.Parallel = 64
+	}
+	if c.Poll <= 0 {
+		c.Poll = 250 * time.Millisecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Worker{Config: c, slots: make(chan struct{}, c.Parallel), busy: map[store.Due]bool{}}
+}
+
+// Run looks for work until ctx ends. Steps under way end with the runner.
+func (w *Worker) Run(ctx context.Context) {
+	failures := 0
+	for {
+		err := w.round(ctx)
+		if err != nil && ctx.Err() == nil {
+			failures++
+			w.Logger.Warn("look for due work", "error", err)
+		} else {
+			failures = 0
+		}
+		tick, stop := w.Runner.After(w.Poll * time.Duration(1+min(failures, 20)))
+		select {
+		case <-ctx.Done():
+			stop()
+			return
+		case <-w.Engine.Wake():
+			stop()
+		case <-tick:
+		}
+	}
+}
+
+// round starts everything that is due and not yet under way here.
+func (w *Worker) round(ctx context.Context) error {
+	payments, err := w.Queue.DuePayments(ctx, 4*w.Parallel)
+	if err != nil {
+		return err
+	}
+	orders, err := w.Queue.DueOrders(ctx, w.Parallel)
+	if err != nil {
+		return err
+	}
+	for _, d := range append(payments, orders...) {
+		if !w.take(d) {
+			continue
+		}
+		select {
+		case w.slots <- struct{}{}:
+		case <-ctx.Done():
+			w.done(d)
+			return ctx.Err()
+		}
+		w.Runner.Go("step", func(ctx context.Context) {
+			defer func() { <-w.slots; w.done(d) }()
+			if err := w.Engine.Step(ctx, d); err != nil && ctx.Err() == nil {
+				w.Logger.Warn("step", "payment", d.PaymentID, "error", err)
+			}
+		})
+	}
+	return nil
+}
+
+func (w *Worker) take(d store.Due) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[d] {
+		return false
+	}
+	w.busy[d] = true
+	return true
+}
+
+func (w *Worker) done(d store.Due) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.busy, d)
+}
