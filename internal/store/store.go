@@ -136,7 +136,7 @@ type Writer interface {
 // Due names a payment or order that a worker should look at.
 type Due struct {
 	Order     payonce.OrderKey
-	PaymentID string // "" for an order that is closing or past expires_at
+	PaymentID string // "" for an order past expires_at
 }
 
 // Queue finds work. Finding is not claiming: a claim is a Unit that looks again
@@ -147,7 +147,8 @@ type Queue interface {
 	// HeldBy returns payments leased by owners that start with this prefix and
 	// are not the given owner.
 	HeldBy(ctx context.Context, prefix, except string, limit int) ([]Due, error)
-	// DueOrders returns orders that are CLOSING, or unpaid and past expires_at.
+	// DueOrders returns OPEN and PARTIALLY_PAID orders past expires_at. A CLOSING
+	// order is finished by the end of its last payment, which is due by itself.
 	DueOrders(ctx context.Context, limit int) ([]Due, error)
 	// NextDue returns when the next payment becomes due, zero when none is.
 	NextDue(ctx context.Context) (time.Time, error)
