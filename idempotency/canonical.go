@@ -69,7 +69,7 @@ func pointerToken(name string) string { return pointerEscapes.Replace(name) }
 // result is never longer than body and shares no memory with it.
 func CanonicalJSON(body []byte) ([]byte, error) {
 	out, err := appendCanonical(make([]byte, 0, len(body)), body)
-	if err != nil {
+	if err != nil { // a nil *JSONError must not become an error
 		return nil, err
 	}
 	return out, nil
@@ -97,7 +97,7 @@ var canonicalizers = sync.Pool{New: func() any { return new(canonicalizer) }}
 
 // appendCanonical appends the canonical form of body to dst. After an error the
 // contents of dst beyond its old length mean nothing.
-func appendCanonical(dst, body []byte) ([]byte, error) {
+func appendCanonical(dst, body []byte) ([]byte, *JSONError) {
 	c := canonicalizers.Get().(*canonicalizer)
 	c.in, c.pos, c.depth, c.out = body, 0, 0, dst
 	err := c.document()
@@ -120,8 +120,7 @@ func (c *canonicalizer) release() {
 	}
 }
 
-// document returns an error interface so that a nil *JSONError never leaves.
-func (c *canonicalizer) document() error {
+func (c *canonicalizer) document() *JSONError {
 	if err := c.value(); err != nil {
 		return err
 	}

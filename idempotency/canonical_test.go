@@ -150,6 +150,14 @@ func TestR15_PointerStaysSmall(t *testing.T) {
 	}
 }
 
+func TestR15_ErrorNamesPlaceAndReason(t *testing.T) {
+	_, err := CanonicalJSON([]byte(`{"a":[1,x]}`))
+	const want = `idempotency: JSON at "/a/1", byte 8: A value was expected.`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // The working memory is pooled; a refused document must leave nothing behind.
 func TestCanonicalJSON_AfterARefusal(t *testing.T) {
 	for range 100 {

@@ -208,8 +208,9 @@ func appendRequestV1(dst []byte, s Scope, r Request) ([]byte, error) {
 		// it wanted one. No JSON document and no multipart body is empty.
 		dst = append(dst, r.Body...)
 	case media == "application/json" || strings.HasSuffix(media, "+json"):
-		if dst, err = appendCanonical(dst, r.Body); err != nil {
-			return dst, notJSON(err)
+		var refusal *JSONError
+		if dst, refusal = appendCanonical(dst, r.Body); refusal != nil {
+			return dst, notJSON(refusal)
 		}
 	case strings.HasPrefix(media, "multipart/"):
 		if dst, err = appendParts(dst, r.ContentType, r.Body); err != nil {
@@ -221,15 +222,10 @@ func appendRequestV1(dst []byte, s Scope, r Request) ([]byte, error) {
 	return closeField(dst, start), nil
 }
 
-// notJSON makes the client's error out of a *JSONError.
-func notJSON(err error) error {
-	var e *JSONError
-	if !errors.As(err, &e) {
-		return err
-	}
+func notJSON(e *JSONError) *Problem {
 	p := NotFingerprintable(http.StatusBadRequest, "The request body is not a JSON document with exactly one meaning.",
 		FieldError{Pointer: e.Pointer, Message: e.Reason})
-	p.cause = err
+	p.cause = e
 	return p
 }
 

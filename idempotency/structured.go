@@ -8,11 +8,9 @@ import (
 // This file reads the part of RFC 9651 (structured fields) that a key needs: a
 // String, and parameters, which are checked and thrown away.
 
-// sfString decodes the String at the start of s and returns what follows it.
+// sfString decodes the String at the start of s, whose first byte is known to be a
+// quote, and returns what follows it.
 func sfString(s string) (text, rest string, ok bool) {
-	if s == "" || s[0] != '"' {
-		return "", s, false
-	}
 	end := strings.IndexAny(s[1:], `"\`) + 1
 	if end > 0 && s[end] == '"' && printable(s[1:end]) {
 		return s[1:end], s[end+1:], true
