@@ -183,6 +183,16 @@ func (a *Aggregate) Claim(p *Payment, l Lease, cause string) {
 	}
 }
 
+// GiveUp decides that the payment is to end: it is never sent again, and whoever
+// holds it closes its object once that is known to exist. The decision outlives
+// the request that made it.
+func (a *Aggregate) GiveUp(p *Payment) {
+	if p.Status.Live() && !p.CloseSent {
+		p.CloseSent = true
+		a.touch(p)
+	}
+}
+
 // Close gives the right to close the payment's object at the channel. Only a
 // number that an authenticated answer has shown to exist may be closed; after a
 // close it is never sent again.

@@ -98,7 +98,7 @@ type Payment struct {
 	HandedOut bool // an action that the payer can use was committed
 	Declined  bool // a try of the payer failed; the object may still be usable
 	Dead      bool // the channel stated, or it is proven, that it can take no money
-	CloseSent bool // after a close the number is never sent again
+	CloseSent bool // its end was decided: the number is never sent again
 
 	Permits     []Permit
 	Prepares    int // number of the prepare step's idempotency key at the channel

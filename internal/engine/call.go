@@ -43,11 +43,12 @@ func (e *Engine) execute(ctx context.Context, r *PayRequest, in *intended) (*Res
 	})
 	timer, stop := e.Runner.After(e.AnswerWithin)
 	defer stop()
-	res := &Result{Order: &in.order, Payment: &in.payment, Replayed: in.replayed, Converged: in.converged}
+	res := &Result{Order: &in.order, Payment: &in.payment, Converged: in.converged}
 	select {
 	case end := <-done:
-		if end.err != nil && !errors.Is(end.err, errLost) {
-			return nil, end.err
+		if end.err != nil {
+			// A call may have been made: only the books know its outcome now.
+			return nil, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, end.err)
 		}
 		res.Order, res.Payment, res.Stored = &end.h.order, &end.h.payment, end.h.answer
 	case <-timer:
@@ -73,10 +74,6 @@ func (e *Engine) bound(ctx context.Context, r *PayRequest, in *intended) (*Resul
 	}
 	return res, e.prefer(ctx, r, res)
 }
-
-// errLost means that another owner took the payment over; what is known of it is
-// in the database.
-var errLost = errors.New("the payment was taken over")
 
 // perform uses the rights it holds, one after another, until none is left. Each
 // call is outside any transaction; each answer is stored before the next right

@@ -39,6 +39,7 @@ type Config struct {
 
 // Fixed times of the rules.
 const (
+	claimTimeout  = 5 * time.Second  // the first transaction of a request fails closed after this
 	leaseMargin   = 15 * time.Second // a lease outlives the longest call by this
 	callerMemory  = 15 * time.Minute // a caller counts as waiting for so long
 	dedupeSafety  = time.Hour        // never re-send so close to the end of the dedupe window
@@ -184,6 +185,9 @@ func (e *Engine) write(ctx context.Context, point, actor string, u *store.Unit, 
 		return nil
 	}
 	if err := e.Submit(ctx, u); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // it was not started
+		}
 		return err
 	}
 	for _, p := range changed {

@@ -53,6 +53,8 @@ func (e *Engine) intent(ctx context.Context, r *PayRequest, acct *Account, caps 
 		return nil, err
 	}
 	taken := e.Runner.Now()
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
 	err := e.write(ctx, "t1", "request", u, func(v *store.View) error {
 		in = intended{taken: taken}
 		return e.decideIntent(v, r, acct, caps, &in)
@@ -98,6 +100,9 @@ func (e *Engine) decideIntent(v *store.View, r *PayRequest, acct *Account, caps 
 	keep := func(p *payonce.Payment) { in.order, in.payment, in.answer = *v.Order, *p, answerOf(v, p) }
 	if v.Key != nil {
 		return e.decideKnown(v, r, in, keep)
+	}
+	if v.Created && (r.Subject == "" || r.Currency == "") {
+		return store.ErrNotFound // known orders only: there is not enough to make one
 	}
 	amount, err := share(v.Order, r)
 	if err != nil {

@@ -83,7 +83,7 @@ func mustClose(v *store.View, p *payonce.Payment, f payonce.Fact, did step, clos
 		return false
 	}
 	switch {
-	case closing, p.Superseded, !v.Order.Chargeable(v.Now), v.Now.After(p.DeadAt.Add(deadAtMargin)):
+	case closing, p.CloseSent, p.Superseded, !v.Order.Chargeable(v.Now), v.Now.After(p.DeadAt.Add(deadAtMargin)):
 		return true
 	case f.Kind == payonce.StateDeclined || f.Kind == payonce.StateRefused:
 		// Nobody holds the object: it ends here, so that the order is free.

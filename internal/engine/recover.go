@@ -122,6 +122,9 @@ func (e *Engine) decideClaim(v *store.View, p *payonce.Payment, caps channel.Cap
 		out.permit, err = v.Permit(p, e.leaseFrom(v.Now))
 		return err
 	}
+	if out.closing {
+		v.GiveUp(p)
+	}
 	out.next = stepQuery
 	return nil
 }
