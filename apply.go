@@ -121,10 +121,12 @@ func (a *Aggregate) succeed(p *Payment, c *Charge, f Fact) string {
 		c.Kind = ChargeEffective
 		a.move(p, Succeeded, f.Source, f.EvidenceID)
 		p.Effective = true
-		a.makeRoom(p)
 		a.Order.AmountPaid += p.Amount
 		a.announce("payment.succeeded", p)
+		// First paid, then room: an attempt that ends while room is made must not
+		// finish the closing of an order that this success has just paid.
 		a.paid()
+		a.makeRoom(p)
 	} else {
 		a.move(p, Succeeded, f.Source, f.EvidenceID)
 		a.surplus(p, c)
@@ -152,7 +154,7 @@ func (a *Aggregate) fits(p *Payment) bool {
 // part, then the newest, until paid and reserved fit the order again.
 func (a *Aggregate) makeRoom(winner *Payment) {
 	o := a.Order
-	over := func() bool { return o.Reserved+o.AmountPaid+winner.Amount > o.Amount }
+	over := func() bool { return o.Reserved+o.AmountPaid > o.Amount }
 	for i := len(a.Payments) - 1; i >= 0; i-- {
 		if q := a.Payments[i]; q != winner && q.LiveSlot() != "" && q.Part == winner.Part {
 			a.supersede(q)
