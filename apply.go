@@ -14,20 +14,23 @@ import "time"
 func (a *Aggregate) Apply(p *Payment, f Fact) Verdict {
 	before := p.Version
 	v := Verdict{}
-	if (f.Number != "" && f.Number != p.Number) || (f.Account != "" && f.Account != p.Account) {
-		// It speaks about somebody else's money: no knowledge of this payment.
-		f = Fact{Source: f.Source, Reason: "foreign-answer", Fence: f.Fence, EvidenceID: f.EvidenceID}
-		v.Alarm = AlarmForeign
+	if why, alarm := a.unusable(p, f); why != "" {
+		f = Fact{Source: f.Source, Reason: why, Fence: f.Fence, EvidenceID: f.EvidenceID}
+		v.Alarm = alarm
 	}
-	side := f.Object != "" && p.ObjectID != "" && f.Object != p.ObjectID
+	side := p.sideObject(f)
 	if !side {
 		p.endPermit(f)
 	}
 	switch {
 	case f.Kind == StateSettled:
 		v.Alarm = a.settle(p, f, side)
+		if side {
+			a.noKnowledge(p, f)
+		}
 	case side:
-		// Another object of this number: only its success would count.
+		// Another object of this number: only its success counts.
+		a.noKnowledge(p, f)
 	case f.Kind == StateDead:
 		a.dead(p, f)
 	case f.Kind == StateDeclined:
@@ -49,6 +52,65 @@ func (a *Aggregate) Apply(p *Payment, f Fact) Verdict {
 	}
 	v.Changed = p.Version != before
 	return v
+}
+
+// unusable says why a fact is no knowledge of this payment, "" when it is, and
+// which alarm it raises.
+func (a *Aggregate) unusable(p *Payment, f Fact) (why, alarm string) {
+	switch {
+	case f.Kind == StateUnknown:
+		// It says nothing that could be misread.
+		if foreign(p, f) {
+			return "foreign-answer", AlarmForeign
+		}
+	case foreign(p, f):
+		// It speaks about somebody else's money.
+		return "foreign-answer", AlarmForeign
+	case f.EvidenceID == "" && f.Kind != StateNeverSent:
+		return "no-evidence", ""
+	case f.Kind == StateRefused || f.Kind == StateNotSent:
+		// These speak about one request that would have made or moved something. A
+		// question or a close that did not get through says nothing of the payment.
+		if f.Source != "begin" && f.Source != "prepare" {
+			return "not-answered", ""
+		}
+	case f.Kind == StateSettled:
+		return a.unusableSuccess(p, f)
+	}
+	return "", ""
+}
+
+func foreign(p *Payment, f Fact) bool {
+	return f.Number != "" && f.Number != p.Number || f.Account != "" && f.Account != p.Account
+}
+
+// unusableSuccess: a success names our account, our number (or the object that
+// is ours), the channel's own payment and how much it took. Less than that
+// cannot be bound to a payment, and money is never guessed at.
+func (a *Aggregate) unusableSuccess(p *Payment, f Fact) (why, alarm string) {
+	ours := f.Number == p.Number || f.Number == "" && f.Object != "" && f.Object == p.ObjectID
+	if !ours || f.Account != p.Account {
+		return "foreign-answer", AlarmForeign
+	}
+	if f.PaymentRef == "" || f.Amount < 1 || len(f.Currency) != 3 {
+		return "success-incomplete", AlarmMismatch
+	}
+	if c := a.charge(p.Account, f.PaymentRef); c != nil && c.PaymentID != p.ID {
+		// The channel's payment is bound to another attempt and stays there.
+		return "foreign-answer", AlarmForeign
+	}
+	return "", ""
+}
+
+// sideObject reports whether a fact names another object than the payment's. A
+// prepared payment without a stored object has none yet: whatever is said of an
+// object then is not said of the one that will be stored. A success counts
+// still, since it took money under our number.
+func (p *Payment) sideObject(f Fact) bool {
+	if f.Object == "" || f.Object == p.ObjectID {
+		return false
+	}
+	return p.ObjectID != "" || p.Prepares > 0 && f.Kind != StateSettled
 }
 
 // endPermit records how the send of a permit ended. That a request of ours had
@@ -84,7 +146,7 @@ func (a *Aggregate) see(p *Payment) {
 func (a *Aggregate) settle(p *Payment, f Fact, side bool) string {
 	matches := f.Amount == p.Amount && f.Currency == p.Currency
 	known := a.charge(p.Account, f.PaymentRef)
-	if known != nil && (known.Kind != ChargeMismatch || !matches || known.PaymentID != p.ID) {
+	if known != nil && (known.Kind != ChargeMismatch || !matches) {
 		if !matches && known.Amount != f.Amount {
 			return AlarmMismatch
 		}
