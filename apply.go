@@ -147,10 +147,7 @@ func (a *Aggregate) settle(p *Payment, f Fact, side bool) string {
 	matches := f.Amount == p.Amount && f.Currency == p.Currency
 	known := a.charge(p.Account, f.PaymentRef)
 	if known != nil && (known.Kind != ChargeMismatch || !matches) {
-		if !matches && known.Amount != f.Amount {
-			return AlarmMismatch
-		}
-		return ""
+		return a.again(p, known, f)
 	}
 	if !matches {
 		a.mismatch(p, f)
@@ -167,6 +164,35 @@ func (a *Aggregate) settle(p *Payment, f Fact, side bool) string {
 		return AlarmSurplus
 	}
 	return a.succeed(p, c, f)
+}
+
+// again: the channel repeats a success that is on the books. Of a mismatch the
+// largest captured amount is kept, so that the order of the statements does not
+// decide how much has to be given back.
+func (a *Aggregate) again(p *Payment, known *Charge, f Fact) string {
+	if known.Amount == f.Amount && known.Currency == f.Currency {
+		return ""
+	}
+	if f.Amount == p.Amount && f.Currency == p.Currency {
+		return AlarmMismatch
+	}
+	more := f.Amount > known.Amount || f.Amount == known.Amount && f.Currency > known.Currency
+	if known.Kind == ChargeMismatch && more {
+		known.Amount, known.Currency, known.EvidenceID = f.Amount, f.Currency, f.EvidenceID
+		a.touch(p)
+	}
+	return AlarmMismatch
+}
+
+// disputed reports whether a success with another amount or currency waits for
+// people: the payment stays UNKNOWN until a success, its death or their statement.
+func (a *Aggregate) disputed(p *Payment) bool {
+	for _, c := range a.Charges {
+		if c.PaymentID == p.ID && c.Kind == ChargeMismatch {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *Aggregate) succeed(p *Payment, c *Charge, f Fact) string {
@@ -334,7 +360,7 @@ func (a *Aggregate) declined(p *Payment, f Fact) {
 		}
 	case provenDead(p, f, a.Now, true):
 		a.finish(p, Failed, "declined", f.EvidenceID)
-	case p.HandedOut:
+	case p.HandedOut && !a.disputed(p):
 		a.move(p, Pending, "declined", f.EvidenceID)
 	}
 	if first {
@@ -359,7 +385,7 @@ func (a *Aggregate) waiting(p *Payment, f Fact) {
 		p.AmountAuthorized = f.Authorized
 		a.touch(p)
 	}
-	if !p.Status.Live() {
+	if !p.Status.Live() || a.disputed(p) {
 		return
 	}
 	a.move(p, Pending, f.Source, f.EvidenceID)
@@ -371,7 +397,9 @@ func (a *Aggregate) waiting(p *Payment, f Fact) {
 }
 
 func (a *Aggregate) absent(p *Payment, f Fact) {
-	if !p.Status.Live() || f.Version != p.Version {
+	// A channel that has taken money under the number does not lose it again, and
+	// while a call is under way its own answer decides.
+	if !p.Status.Live() || p.Status == Processing || p.ChargeCount > 0 || f.Version != p.Version {
 		return
 	}
 	if provenDead(p, f, a.Now, false) {
