@@ -160,7 +160,6 @@ func (a *Aggregate) settle(p *Payment, f Fact, side bool) string {
 	c.Amount, c.Currency, c.EvidenceID = f.Amount, f.Currency, f.EvidenceID
 	if side || p.Status == Succeeded {
 		a.surplus(p, c)
-		a.touch(p)
 		return AlarmSurplus
 	}
 	return a.succeed(p, c, f)
@@ -285,7 +284,8 @@ func (a *Aggregate) surplus(p *Payment, c *Charge) {
 	c.Kind = ChargeSurplus
 	a.Order.AmountSurplus += c.Amount
 	a.Order.UpdatedAt = a.Now
-	a.Events = append(a.Events, Event{Type: "payment.surplus", Subject: p.ID, Change: int64(p.ChargeCount)})
+	a.touch(p)
+	a.announce("payment.surplus", p)
 }
 
 // mismatch keeps a success of our number with another amount or currency as a
@@ -299,7 +299,7 @@ func (a *Aggregate) mismatch(p *Payment, f Fact) {
 		p.UnknownReason = "mismatch"
 	}
 	a.touch(p)
-	a.Events = append(a.Events, Event{Type: "payment.mismatch", Subject: p.ID, Change: int64(p.ChargeCount)})
+	a.announce("payment.mismatch", p)
 }
 
 func (a *Aggregate) charge(account, ref string) *Charge {
