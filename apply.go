@@ -421,25 +421,29 @@ func provenDead(p *Payment, f Fact, now time.Time, declined bool) bool {
 // refused: this request had no effect. The payment fails only if no other send
 // can have had one.
 func (a *Aggregate) refused(p *Payment, f Fact) {
-	last := f.Permit == len(p.Permits) && (f.Permit > 0 || f.Fence == p.Fence)
-	if !last || p.Status == Succeeded || p.Status == Failed {
+	last := f.Permit == len(p.Permits) && (f.Permit > 0 || f.Source == "prepare" && f.Fence == p.Fence)
+	if !last || p.Status == Succeeded || p.Status == Failed || p.Status == Created {
 		return
 	}
 	if p.ObjectID != "" && p.Status.Live() {
+		// The object is closed before the payment fails.
 		a.declined(p, f)
+		if p.Status == Processing && !neverSent(p) {
+			p.UnknownReason = f.Reason
+			a.move(p, Unknown, "refused", f.EvidenceID)
+		}
 		return
 	}
 	switch {
-	case neverSent(p) && (!p.Seen || p.ObjectID != ""):
+	case neverSent(p) && p.Status == Cancelled:
 		p.Declined, p.Failure = true, f.Failure
-		if p.Status == Cancelled {
-			a.refail(p, f)
-		} else {
-			a.finish(p, Failed, "refused", f.EvidenceID)
-		}
+		a.refail(p, f)
+	case neverSent(p) && !p.Seen:
+		p.Declined, p.Failure = true, f.Failure
+		a.finish(p, Failed, "refused", f.EvidenceID)
 	case p.Status == Processing:
-		p.UnknownReason = f.Reason
 		a.move(p, Unknown, "refused", f.EvidenceID)
+		p.UnknownReason = "refused"
 	}
 }
 
