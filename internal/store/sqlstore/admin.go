@@ -1,0 +1,71 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/payonce/payonce/internal/store"
+)
+
+// touchNothing is a write that finds no row.
+func (s *Store) touchNothing(ctx context.Context) func(*sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM installation WHERE one = 2")
+		return err
+	}
+}
+
+// APIKey implements store.Reader. A revoked key is found, with its time.
+func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*store.APIKey, error) {
+	return one(query(ctx, s, apiKeyRows, "WHERE t.hash = ?", hash[:]))
+}
+
+// APIKeys implements store.Admin, oldest first.
+func (s *Store) APIKeys(ctx context.Context) ([]store.APIKey, error) {
+	found, err := query(ctx, s, apiKeyRows, "ORDER BY t.created_at, t.id")
+	return values(found), err
+}
+
+// AddAPIKey implements store.Admin.
+func (s *Store) AddAPIKey(ctx context.Context, k store.APIKey) error {
+	if k.CreatedAt.IsZero() {
+		now, err := s.Now(ctx)
+		if err != nil {
+			return err
+		}
+		k.CreatedAt = now
+	}
+	text, args := s.d.Insert(apiKeyRows.table, [][]any{apiKeyRows.values(&k)}, true)
+	_, err := s.db.ExecContext(ctx, text, args...)
+	if err != nil {
+		return s.wrap(err)
+	}
+	if _, err = s.APIKey(ctx, k.Hash); err != nil {
+		return err // the id is taken by another key
+	}
+	return nil
+}
+
+// RevokeAPIKey implements store.Admin. Revoking again keeps the first time.
+func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = s.db.ExecContext(ctx, s.d.Rebind("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at = 0"), micros(now), id); err != nil {
+		return s.wrap(err)
+	}
+	if _, err = one(query(ctx, s, apiKeyRows, "WHERE t.id = ?", id)); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Installation implements store.Admin.
+func (s *Store) Installation(ctx context.Context) (string, error) {
+	var id []byte
+	if err := s.readers.QueryRowContext(ctx, "SELECT id FROM installation WHERE one = 1").Scan(&id); err != nil {
+		return "", s.wrap(err)
+	}
+	return string(id), nil
+}

@@ -1,0 +1,140 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/payonce/payonce/internal/run"
+)
+
+// lostCommit: COMMIT was sent, or may have been, and no answer says how it
+// ended.
+type lostCommit struct{ cause error }
+
+// Error names the cause.
+func (l *lostCommit) Error() string { return "answer to COMMIT lost: " + l.cause.Error() }
+
+// Unwrap returns the cause.
+func (l *lostCommit) Unwrap() error { return l.cause }
+
+// attempt runs jobs in one transaction. An error means that nothing was
+// written, except a lostCommit. The context ends the attempt at any moment
+// before COMMIT and never during it; the attempt as a whole has a time limit.
+func (s *Store) attempt(ctx context.Context, jobs []*job) error {
+	for _, j := range jobs {
+		j.reset()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+
+	return s.onConn(bounded, func(conn *sql.Conn) error {
+		tx, err := conn.BeginTx(bounded, &sql.TxOptions{Isolation: s.d.Isolation()})
+		if err != nil {
+			return err
+		}
+		err = s.transact(bounded, tx, jobs)
+		if err == nil && !writes(jobs) {
+			if tx.Rollback() != nil {
+				discard(conn)
+			}
+			return nil // what was read under the locks stands
+		}
+		if err == nil {
+			err = run.Fail("commit.before")
+		}
+		if err == nil && !stop() {
+			err = ctx.Err()
+		}
+		if err != nil {
+			if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
+				discard(conn)
+			}
+			return err
+		}
+		if err = tx.Commit(); err == nil {
+			err = run.Fail("commit.after")
+		} else if s.refusedCommit(err) {
+			return err
+		}
+		if err != nil {
+			discard(conn)
+			return &lostCommit{err}
+		}
+		return nil
+	})
+}
+
+// refusedCommit reports whether the database itself said that the transaction
+// was rolled back. Everything else leaves COMMIT unknown.
+func (s *Store) refusedCommit(err error) bool {
+	class, _ := s.classify(err)
+	return class == ClassRetry || class == ClassDuplicate || class == ClassRefused
+}
+
+// onConn runs f on one connection. A server that takes no writes is left: after
+// a failover the pool must find the new one.
+func (s *Store) onConn(ctx context.Context, f func(*sql.Conn) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // gives it back; it was closed already when discarded
+	err = f(conn)
+	if err != nil {
+		if class, _ := s.classify(err); class == ClassReadOnly {
+			discard(conn)
+		}
+	}
+	return err
+}
+
+// discard closes a connection whose state is not known.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+func writes(jobs []*job) bool {
+	for _, j := range jobs {
+		if j.err == nil && j.writes {
+			return true
+		}
+	}
+	return false
+}
+
+// transact does everything between BEGIN and COMMIT.
+func (s *Store) transact(ctx context.Context, tx *sql.Tx, jobs []*job) error {
+	if err := s.load(ctx, tx, jobs); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if j.err == nil {
+			j.err = decide(j)
+		}
+		if j.err == nil {
+			if err := s.compare(j); err != nil {
+				j.err = s.wrap(err)
+			}
+		}
+	}
+	return s.save(ctx, tx, jobs)
+}
+
+// decide calls the decision; a panic is that unit's error.
+func decide(j *job) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("decision panicked: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return j.unit.Decide(j.view)
+}

@@ -1,0 +1,15 @@
+CREATE TABLE IF NOT EXISTS audit (
+  order_id {{id}} NOT NULL,
+  n {{int}} NOT NULL,
+  actor {{name}} NOT NULL,
+  payment_id {{id}} NOT NULL,
+  from_status {{id}} NOT NULL,
+  to_status {{id}} NOT NULL,
+  cause {{human}} NOT NULL,
+  evidence_id {{id}} NOT NULL,
+  salt {{salt}} NOT NULL,
+  hash {{hash}} NOT NULL,
+  made_at {{int}} NOT NULL,
+  PRIMARY KEY (order_id, n),
+  CONSTRAINT audit_n CHECK (n >= 1)
+)

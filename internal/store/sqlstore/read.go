@@ -1,0 +1,148 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/internal/store"
+)
+
+// query reads all rows of T; %t% stands for the columns, with prefix t.
+func query[T any](ctx context.Context, s *Store, r *rows[T], tail string, args ...any) ([]*T, error) {
+	var out []*T
+	err := each(ctx, s.readers, s.d.Rebind("SELECT "+r.read+" FROM "+r.table.Name+" t "+tail), args,
+		func() *T { return new(T) }, r.dest, func(v *T) { out = append(out, v) })
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return out, nil
+}
+
+// one returns the only row, or ErrNotFound.
+func one[T any](found []*T, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, store.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// Order implements store.Reader.
+func (s *Store) Order(ctx context.Context, key payonce.OrderKey) (*store.OrderWithPayments, error) {
+	hash := KeyHash(key)
+	o, err := one(query(ctx, s, orderRows, "WHERE t.key_hash = ?", hash[:]))
+	if err != nil {
+		return nil, err
+	}
+	payments, err := query(ctx, s, paymentRows, "WHERE t.order_id = ? ORDER BY t.sequence", o.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &store.OrderWithPayments{Order: &o.Order, Payments: payments}, nil
+}
+
+// Payment implements store.Reader.
+func (s *Store) Payment(ctx context.Context, sc store.Scope, id string) (*payonce.Payment, error) {
+	return one(query(ctx, s, paymentRows, "WHERE t.id = ? AND t.merchant = ? AND t.environment = ?", id, sc.Merchant, string(sc.Environment)))
+}
+
+// Find implements store.Reader.
+func (s *Store) Find(ctx context.Context, account, number string) (*payonce.Payment, error) {
+	return one(query(ctx, s, paymentRows, "WHERE t.number = ? AND t.account = ?", number, account))
+}
+
+// Replay implements store.Reader by one select over primary keys.
+func (s *Store) Replay(ctx context.Context, key [32]byte) (*store.Replay, error) {
+	var (
+		r      store.Replay
+		now    int64
+		order  orderRow
+		p      payonce.Payment
+		answer store.Answer
+	)
+	dest := append([]any{&now}, keyRows.dest(&r.Key)...)
+	dest = append(dest, orderRows.dest(&order)...)
+	dest = append(dest, paymentRows.dest(&p)...)
+	dest = append(dest, answerRows.dest(&answer)...)
+	if err := s.readers.QueryRowContext(ctx, s.q.replay, key[:]).Scan(dest...); err != nil {
+		return nil, s.wrap(err)
+	}
+	r.Order, r.Now = &order.Order, fromMicros(now).Add(s.offset())
+	if p.ID != "" {
+		r.Payment = &p
+	}
+	if answer.PaymentID != "" {
+		r.Answer = &answer
+	}
+	return &r, nil
+}
+
+// Versions implements store.Reader.
+func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, error) {
+	out := make(map[string]int64, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	values := make([]any, len(ids))
+	for i, id := range ids {
+		values[i] = id
+	}
+	type row struct {
+		id      string
+		version int64
+	}
+	text, args := s.in(s.q.versions, values)
+	err := each(ctx, s.readers, text, args, func() *row { return new(row) },
+		func(r *row) []any { return []any{textTo(&r.id), intTo(&r.version)} }, func(r *row) { out[r.id] = r.version })
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return out, nil
+}
+
+// Evidence implements store.Reader, oldest first. A payment of another merchant
+// or environment is not found.
+func (s *Store) Evidence(ctx context.Context, sc store.Scope, paymentID string) ([]store.Evidence, error) {
+	if _, err := s.Payment(ctx, sc, paymentID); err != nil {
+		return nil, err
+	}
+	found, err := query(ctx, s, evidenceRows, "WHERE t.payment_id = ? ORDER BY t.id", paymentID)
+	return values(found), err
+}
+
+// Audit implements store.Reader, in the order of the chain.
+func (s *Store) Audit(ctx context.Context, orderID string) ([]store.AuditRow, error) {
+	found, err := query(ctx, s, auditRows, "WHERE t.order_id = ? ORDER BY t.n", orderID)
+	return values(found), err
+}
+
+func values[T any](found []*T) []T {
+	out := make([]T, len(found))
+	for i, v := range found {
+		out[i] = *v
+	}
+	return out
+}
+
+// Ping implements store.Reader. The statement touches no row and is rolled
+// back, but a server that takes no writes refuses it.
+func (s *Store) Ping(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	if err := s.inTx(bounded, s.touchNothing(bounded)); err != nil {
+		return s.wrap(err)
+	}
+	return nil
+}
+
+// Now implements store.Queue.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	var now int64
+	if err := s.readers.QueryRowContext(ctx, s.q.now).Scan(&now); err != nil {
+		return time.Time{}, s.wrap(err)
+	}
+	return fromMicros(now).Add(s.offset()), nil
+}

@@ -1,0 +1,137 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/internal/run"
+	"github.com/payonce/payonce/internal/store"
+)
+
+// Options are the settings of a database that every engine understands.
+type Options struct {
+	// Runner paces retries and makes random numbers; nil: a live one.
+	Runner run.Runner
+	// Clock is added to the database's clock wherever it is read or compared. It
+	// is set by simulations only.
+	Clock *run.Clock
+	// MaxConns limits the connections of the pool; 0 is 16. SQLite always writes
+	// on one connection and reads on the others.
+	MaxConns int
+	// Timeout bounds one transaction, also its COMMIT, and the reading back
+	// after a lost COMMIT; 0 is 15 seconds.
+	Timeout time.Duration
+	// ReadOnly refuses every write, for commands that only look.
+	ReadOnly bool
+	// Logger hears of retries and lost commits; nil: nobody.
+	Logger *slog.Logger
+}
+
+// WithDefaults fills in what was left out.
+func (o Options) WithDefaults() Options {
+	if o.Runner == nil {
+		o.Runner = run.NewLive(o.Clock)
+	}
+	if o.MaxConns <= 0 {
+		o.MaxConns = 16
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 15 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Store implements store.Store over database/sql.
+type Store struct {
+	d       Dialect
+	db      *sql.DB // writes; reads too where one pool serves both
+	readers *sql.DB
+	o       Options
+	q       queries
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes a store on open pools. readers may be the same pool as db; Close
+// closes both.
+func New(d Dialect, db, readers *sql.DB, o Options) *Store {
+	o = o.WithDefaults()
+	return &Store{d: d, db: db, readers: readers, o: o, q: newQueries(d)}
+}
+
+// Pool sets the limits that every engine wants: idle connections are kept, and
+// none lives long enough to miss a failover for ever.
+func Pool(db *sql.DB, conns int) {
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	db.SetConnMaxLifetime(3 * time.Minute)
+}
+
+// DB is the pool that writes: migrations and suites use it.
+func (s *Store) DB() *sql.DB { return s.db }
+
+// Dialect returns the engine's dialect.
+func (s *Store) Dialect() Dialect { return s.d }
+
+// Close closes the pools.
+func (s *Store) Close() error {
+	err := s.db.Close()
+	if s.readers != s.db {
+		err = errors.Join(err, s.readers.Close())
+	}
+	return err
+}
+
+// newID makes identifiers for a transaction that read the clock at now.
+func (s *Store) newID(now time.Time) func(prefix string) string {
+	return func(prefix string) string {
+		var random [10]byte
+		s.o.Runner.Random(random[:])
+		return payonce.NewID(prefix, now, random)
+	}
+}
+
+// offset is how far the service's clock is ahead of the database's.
+func (s *Store) offset() time.Duration { return s.o.Clock.Offset() }
+
+// wrap turns an error of the database into one of the contract, with its cause.
+func (s *Store) wrap(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.ErrNotFound
+	}
+	class, hint := s.classify(err)
+	kind := store.ErrUnavailable
+	if class == ClassDuplicate || class == ClassRefused {
+		kind = store.ErrConflict
+	}
+	if hint != "" {
+		return fmt.Errorf("%w: %w (%s)", kind, err, hint)
+	}
+	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// errStale: a guarded statement met another version than the one that was read.
+var errStale = errors.New("row changed since it was read")
+
+// refusal is an error of ours about what a unit wants to write.
+type refusal struct{ error }
+
+func (s *Store) classify(err error) (Class, string) {
+	switch {
+	case errors.Is(err, errStale):
+		return ClassRetry, ""
+	case errors.As(err, &refusal{}):
+		return ClassRefused, ""
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return ClassUnavailable, ""
+	}
+	return s.d.Classify(err)
+}
