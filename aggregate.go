@@ -133,7 +133,7 @@ type Lease struct {
 // Prepare gives the right to prepare the object of a payment. It moves no money
 // and is no send; the payment is PROCESSING under a new fence.
 func (a *Aggregate) Prepare(p *Payment, l Lease) error {
-	if !a.mayCharge(p) {
+	if !a.MayCharge(p) || p.ObjectID != "" {
 		return ErrNoRight
 	}
 	p.Prepares = max(p.Prepares, 1)
@@ -147,7 +147,7 @@ func (a *Aggregate) Prepare(p *Payment, l Lease) error {
 // transaction has seen, under the order lock, that the order takes payments and
 // that this payment is not superseded, closed or past its end.
 func (a *Aggregate) Permit(p *Payment, l Lease) (Permit, error) {
-	if !a.mayCharge(p) {
+	if !a.MayCharge(p) {
 		return Permit{}, ErrNoRight
 	}
 	p.Fence++
@@ -161,14 +161,24 @@ func (a *Aggregate) Permit(p *Payment, l Lease) (Permit, error) {
 	return permit, nil
 }
 
-func (a *Aggregate) mayCharge(p *Payment) bool {
-	if !a.Order.Chargeable(a.Now) || p.Superseded || p.CloseSent {
+// MayCharge reports whether this payment may be given the right to prepare or to
+// send now. A payment under which money was taken, even a wrong sum, is never
+// sent again; nor is one whose present call has not ended.
+func (a *Aggregate) MayCharge(p *Payment) bool {
+	if !a.Order.Chargeable(a.Now) || p.Superseded || p.CloseSent || p.ChargeCount > 0 {
 		return false
 	}
 	if !p.DeadAt.IsZero() && !a.Now.Before(p.DeadAt) {
 		return false
 	}
-	return p.Status == Created || p.Status == Unknown || p.Status == Processing
+	switch last := p.LastPermit(); p.Status {
+	case Created, Unknown:
+		return true
+	case Processing:
+		return last == nil || last.End != EndOpen
+	default:
+		return false
+	}
 }
 
 // Claim takes a payment over: whoever held it before loses every right that
@@ -259,7 +269,7 @@ func (a *Aggregate) FinishClose() {
 // stored that proof as evidence, or passes "" to have the books themselves
 // named as evidence.
 func (a *Aggregate) CancelUnsent(p *Payment, cause, evidence string) bool {
-	if !p.Status.Live() || !neverSent(p) {
+	if !p.Status.Live() || p.Status == Pending || !neverSent(p) || p.Seen && p.ObjectID == "" {
 		return false
 	}
 	if evidence == "" {
@@ -269,15 +279,15 @@ func (a *Aggregate) CancelUnsent(p *Payment, cause, evidence string) bool {
 	return true
 }
 
-// neverSent reports whether every permit of the payment ended without effect.
-// A prepared object alone can take no money.
+// neverSent reports whether every permit of the payment ended without effect and
+// nothing speaks against it. A prepared object alone can take no money.
 func neverSent(p *Payment) bool {
 	for i := range p.Permits {
 		if e := p.Permits[i].End; e != EndRefused && e != EndNotSent {
 			return false
 		}
 	}
-	return !p.Accepted && !p.HandedOut
+	return !p.Accepted && !p.HandedOut && p.ChargeCount == 0
 }
 
 func (a *Aggregate) orderTo(s OrderStatus, cause string) {

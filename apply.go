@@ -429,8 +429,8 @@ func (a *Aggregate) refused(p *Payment, f Fact) {
 		// The object is closed before the payment fails.
 		a.declined(p, f)
 		if p.Status == Processing && !neverSent(p) {
-			p.UnknownReason = f.Reason
 			a.move(p, Unknown, "refused", f.EvidenceID)
+			p.UnknownReason = "refused"
 		}
 		return
 	}
