@@ -94,6 +94,7 @@ var (
 	ErrSlotTaken     = errors.New("another payment of this order is live or effective")
 	ErrNotChargeable = errors.New("the order takes no new payment")
 	ErrNoRight       = errors.New("this payment may not be sent")
+	ErrNotFitting    = errors.New("the payment does not fit its order")
 )
 
 // AddPayment puts a new attempt into the order: next sequence, slot reserved.
@@ -107,12 +108,11 @@ func (a *Aggregate) AddPayment(p *Payment) error {
 	if !a.Order.Chargeable(a.Now) {
 		return ErrNotChargeable
 	}
-	reserved, err := a.Order.Reserved.Add(p.Amount)
-	if err != nil {
-		return err
+	if !a.fitsOrder(p) {
+		return ErrNotFitting
 	}
-	a.Order.Reserved = reserved
-	a.Order.LastSequence = p.Sequence
+	a.Order.Reserved += p.Amount
+	a.Order.LastSequence = max(a.Order.LastSequence, p.Sequence)
 	p.CreatedAt, p.UpdatedAt, p.CallerAt = a.Now, a.Now, a.Now
 	p.Version, p.Fence = 1, 1
 	a.Payments = append(a.Payments, p)
@@ -122,6 +122,24 @@ func (a *Aggregate) AddPayment(p *Payment) error {
 		a.announce("payment.pending", p)
 	}
 	return nil
+}
+
+// fitsOrder: the amount is in what is neither paid nor reserved, in the order's
+// currency, under a sequence of its own; shares have names, one payment has none.
+func (a *Aggregate) fitsOrder(p *Payment) bool {
+	o := a.Order
+	if !p.Amount.Valid() || p.Amount > o.Amount-o.AmountPaid-o.Reserved || p.Currency != o.Currency {
+		return false
+	}
+	if (p.Part != "") != (o.Policy == PolicySplit) || p.Status != Created && p.Status != Pending {
+		return false
+	}
+	for _, q := range a.Payments {
+		if q.Sequence == p.Sequence {
+			return false
+		}
+	}
+	return p.Sequence >= 1
 }
 
 // Lease names who may act on a payment and until when.
@@ -317,13 +335,21 @@ func (a *Aggregate) move(p *Payment, to PaymentStatus, cause, evidence string) {
 	}
 }
 
+// lastQuestion is how long after its end a payment that had been sent or handed
+// out is asked about once more: a late success must not depend on its notice.
+const lastQuestion = 24 * time.Hour
+
 // finish moves a live payment to FAILED or CANCELLED and frees its slot.
 func (a *Aggregate) finish(p *Payment, to PaymentStatus, cause, evidence string) {
 	a.unreserve(p)
 	p.EvidenceID = evidence
 	p.Action = nil
 	a.move(p, to, cause, evidence)
-	a.Release(p, time.Time{})
+	due := time.Time{}
+	if len(p.Permits) > 0 || p.HandedOut {
+		due = a.Now.Add(lastQuestion)
+	}
+	a.Release(p, due)
 	if to == Failed {
 		a.announce("payment.failed", p)
 	} else {
