@@ -258,7 +258,7 @@ func (a *Aggregate) StoreObject(p *Payment, object, paymentRef string) bool {
 		p.Seen = true
 		a.touch(p)
 	}
-	return p.ObjectID == object
+	return object != "" && p.ObjectID == object
 }
 
 // CloseOrder starts closing: from this commit on no payment starts. Payments
@@ -323,7 +323,9 @@ func (a *Aggregate) move(p *Payment, to PaymentStatus, cause, evidence string) {
 	if from == to && to != Processing {
 		return
 	}
-	p.Asks = 0
+	if to == Pending || !to.Live() {
+		p.Asks = 0 // progress; between CREATED, PROCESSING and UNKNOWN the pauses keep growing
+	}
 	a.note(p, string(from), string(to), cause, evidence)
 	a.touch(p)
 	switch {

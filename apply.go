@@ -426,8 +426,10 @@ func (a *Aggregate) refused(p *Payment, f Fact) {
 		return
 	}
 	if p.ObjectID != "" && p.Status.Live() {
-		// The object is closed before the payment fails.
-		a.declined(p, f)
+		// The object is closed before the payment fails. A refusal speaks about one
+		// request alone, so it proves nothing of the object, however late it comes.
+		p.Declined, p.Failure = true, f.Failure
+		a.touch(p)
 		if p.Status == Processing && !neverSent(p) {
 			a.move(p, Unknown, "refused", f.EvidenceID)
 			p.UnknownReason = "refused"
