@@ -230,6 +230,10 @@ func (s *Sim) credentials(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 		c["base_url"] = base + "/" + name
+		if name == "stripe" {
+			// Stripe's own clients accept no path in front of /v1.
+			c["base_url"] = base
+		}
 		out[name] = c
 	}
 	return http.StatusOK, out, nil

@@ -1,3 +1,0 @@
-package sim_test
-
-func runChild() bool { return false }
