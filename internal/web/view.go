@@ -1,0 +1,112 @@
+package web
+
+import (
+	"time"
+
+	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/internal/store"
+)
+
+// phase is what a payer is told.
+type phase string
+
+const (
+	phaseReady       phase = "ready"       // may pay
+	phaseDeclined    phase = "declined"    // the last attempt took no money; may pay
+	phaseCancelled   phase = "cancelled"   // the last attempt ended without money; may pay
+	phaseWaiting     phase = "waiting"     // the payer has to do something at the channel
+	phaseConfirming  phase = "confirming"  // the outcome is not known yet
+	phasePaid        phase = "paid"        // final
+	phaseClosed      phase = "closed"      // final
+	phaseUnavailable phase = "unavailable" // cannot be paid on this page
+)
+
+// view is the state of an order as a page shows it.
+type view struct {
+	Phase   phase
+	Order   *payonce.Order
+	Payment *payonce.Payment // the one that the phase speaks of, nil when none
+	Action  *payonce.Action  // only while waiting
+	// Ended counts the attempts that have ended without money: the payer's next
+	// wish is named by it.
+	Ended   int
+	Surplus bool // the channel took more than the order wanted
+}
+
+// MayPay reports whether the page has a pay button.
+func (v *view) MayPay() bool {
+	return v.Phase == phaseReady || v.Phase == phaseDeclined || v.Phase == phaseCancelled
+}
+
+// Final reports whether the page may stop asking. A payment under one of the
+// ready phases may still be made in another tab, so only an end is final.
+func (v *view) Final() bool { return v.Phase == phasePaid || v.Phase == phaseClosed }
+
+// Replace is the payment that a new wish replaces: one whose last try was
+// declined but whose object the payer could use again.
+func (v *view) Replace() string {
+	if v.MayPay() && v.Payment != nil && v.Payment.Status == payonce.Pending {
+		return v.Payment.ID
+	}
+	return ""
+}
+
+// look decides what a payer is told about an order.
+func look(o *store.OrderWithPayments, now time.Time) *view {
+	v := &view{Phase: phaseReady, Order: o.Order, Surplus: o.Order.AmountSurplus > 0}
+	var live, last *payonce.Payment
+	for _, p := range o.Payments {
+		switch {
+		case p.Status == payonce.Failed || p.Status == payonce.Cancelled:
+			v.Ended++
+			last = p
+		case p.LiveSlot() != "":
+			live = p
+		}
+		if p.Effective {
+			v.Payment = p
+		}
+	}
+	chargeable := o.Order.Chargeable(now)
+	switch {
+	case o.Order.Status == payonce.OrderPaid:
+		v.Phase = phasePaid
+	case live != nil:
+		v.Payment = live
+		v.Phase, v.Action = lookLive(live, chargeable, now)
+	case o.Order.Status == payonce.OrderClosing:
+		v.Phase = phaseConfirming // something superseded may still take money
+	case !chargeable:
+		v.Phase = phaseClosed
+	case o.Order.Policy != payonce.PolicySingle:
+		v.Phase = phaseUnavailable
+	case last != nil && last.Status == payonce.Failed:
+		v.Phase, v.Payment = phaseDeclined, last
+	case last != nil:
+		v.Phase, v.Payment = phaseCancelled, last
+	}
+	return v
+}
+
+func lookLive(p *payonce.Payment, chargeable bool, now time.Time) (phase, *payonce.Action) {
+	if p.Status != payonce.Pending {
+		return phaseConfirming, nil
+	}
+	usable := p.Action != nil && chargeable && (p.Action.ExpiresAt.IsZero() || now.Before(p.Action.ExpiresAt))
+	switch {
+	case p.Declined && chargeable:
+		return phaseDeclined, nil
+	case usable:
+		return phaseWaiting, p.Action
+	}
+	return phaseConfirming, nil
+}
+
+// money prints an amount with its currency, for people.
+func money(a payonce.Amount, c payonce.Currency) string {
+	text, err := c.Format(a)
+	if err != nil {
+		return string(c)
+	}
+	return text + " " + string(c)
+}
