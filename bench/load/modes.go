@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/payonce/payonce/bench/internal/wire"
 )
 
 // settings of one run.
@@ -25,7 +27,7 @@ type settings struct {
 const slack = 120 * time.Second
 
 // run opens the connections and lets the mode use them.
-func (s *settings) run() (result, error) {
+func (s *settings) run() (wire.Result, error) {
 	modes := map[string]func([]*conn, []*recorder) (time.Duration, error){
 		"first": s.first, "replay": s.replay, "hold": s.hold, "get": s.get,
 	}
@@ -34,11 +36,11 @@ func (s *settings) run() (result, error) {
 	}
 	mode, ok := modes[s.mode]
 	if !ok {
-		return result{}, fmt.Errorf("there is no mode %q", s.mode)
+		return wire.Result{}, fmt.Errorf("there is no mode %q", s.mode)
 	}
 	conns, recorders, err := s.open()
 	if err != nil {
-		return result{}, err
+		return wire.Result{}, err
 	}
 	took, err := mode(conns, recorders)
 	return summarize(s.mode, recorders, took), err
@@ -145,10 +147,10 @@ func (s *settings) get(conns []*conn, recorders []*recorder) (time.Duration, err
 // twins: for each key all connections send the same request at the same moment;
 // 409 is a proper answer to a twin. When all have answered the key is asked once
 // more, and must have succeeded.
-func (s *settings) twins() (result, error) {
+func (s *settings) twins() (wire.Result, error) {
 	conns, recorders, err := s.open()
 	if err != nil {
-		return result{}, err
+		return wire.Result{}, err
 	}
 	succeeded := 0
 	began := time.Now()
@@ -171,7 +173,7 @@ func (s *settings) twins() (result, error) {
 		done.Wait()
 		resp, err := conns[0].roundTrip(request)
 		if err != nil {
-			return result{}, err
+			return wire.Result{}, err
 		}
 		if resp.status/100 == 2 {
 			succeeded++

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/payonce/payonce/bench/internal/wire"
 )
 
 // recorder is what one connection saw. It belongs to one goroutine.
@@ -42,27 +44,8 @@ func (r *recorder) fail(text string) {
 	}
 }
 
-// result is what the command prints.
-type result struct {
-	Mode       string         `json:"mode"`
-	Conns      int            `json:"conns"`
-	Seconds    float64        `json:"seconds"` // as it was
-	Requests   int            `json:"requests"`
-	Errors     int            `json:"errors"`
-	FirstError string         `json:"first_error,omitempty"`
-	RPS        float64        `json:"rps"`
-	P50        float64        `json:"p50_ms"`
-	P95        float64        `json:"p95_ms"`
-	P99        float64        `json:"p99_ms"`
-	Max        float64        `json:"max_ms"`
-	Replayed   int            `json:"replayed"` // answers marked as replays
-	Statuses   map[string]int `json:"statuses"`
-	// Succeeded counts the keys of mode twins that answer 2xx in the end.
-	Succeeded int `json:"succeeded,omitempty"`
-}
-
-func summarize(mode string, recorders []*recorder, took time.Duration) result {
-	res := result{Mode: mode, Conns: len(recorders), Seconds: took.Seconds(), Statuses: map[string]int{}}
+func summarize(mode string, recorders []*recorder, took time.Duration) wire.Result {
+	res := wire.Result{Mode: mode, Conns: len(recorders), Seconds: took.Seconds(), Statuses: map[string]int{}}
 	var all []uint32
 	statuses := map[int]int{}
 	for _, r := range recorders {

@@ -29,6 +29,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/payonce/payonce/bench/internal/books"
+	"github.com/payonce/payonce/bench/internal/wire"
 )
 
 const schema = `CREATE TABLE IF NOT EXISTS idempotency_record (
@@ -90,7 +91,7 @@ func serve(database string, conns int, each bool) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
-	if err := json.NewEncoder(os.Stdout).Encode(books.Ready{Addr: l.Addr().String(), Control: control}); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(wire.Ready{Addr: l.Addr().String(), Control: control}); err != nil {
 		return err
 	}
 	select {

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/payonce/payonce/bench/internal/wire"
 )
 
 // Books counts charges. The zero value counts the total alone; it is safe for
@@ -31,15 +33,6 @@ type Books struct {
 
 	mu     sync.Mutex
 	orders map[string]int
-}
-
-// Count is the state of the books.
-type Count struct {
-	Charges      int64 `json:"charges"`
-	Orders       int   `json:"orders"`        // with at least one charge; 0 unless Each
-	OverCharged  int   `json:"over_charged"`  // with more than one
-	MostForOne   int   `json:"most_for_one"`  // charges of the order that has most
-	CallsWaiting int64 `json:"calls_waiting"` // calls that have not been answered yet
 }
 
 // Charge takes the money of an order after the delay and returns the channel's
@@ -68,10 +61,10 @@ func (b *Books) Charge(ctx context.Context, order string, delay time.Duration) (
 }
 
 // Count returns the present state.
-func (b *Books) Count() Count {
+func (b *Books) Count() wire.Count {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := Count{Charges: b.charges.Load(), CallsWaiting: b.inFlight.Load(), Orders: len(b.orders)}
+	c := wire.Count{Charges: b.charges.Load(), CallsWaiting: b.inFlight.Load(), Orders: len(b.orders)}
 	for _, n := range b.orders {
 		if n > 1 {
 			c.OverCharged++
@@ -81,9 +74,6 @@ func (b *Books) Count() Count {
 	return c
 }
 
-// PathCount is where the control listener shows the count.
-const PathCount = "/count"
-
 // Serve opens the control listener of a measured process on loopback: the count
 // of the books, and the profiles of the process. It returns the address.
 func (b *Books) Serve() (string, error) {
@@ -92,7 +82,7 @@ func (b *Books) Serve() (string, error) {
 		return "", err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+PathCount, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+wire.PathCount, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(b.Count()) // the asker is gone: nobody to tell
 	})
@@ -101,11 +91,4 @@ func (b *Books) Serve() (string, error) {
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	go func() { _ = http.Serve(l, mux) }() // ends with the process
 	return l.Addr().String(), nil
-}
-
-// Ready is the one line that a measured process prints on standard output when
-// it takes requests.
-type Ready struct {
-	Addr    string `json:"addr"`    // of the measured API
-	Control string `json:"control"` // of the books and the profiles
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/payonce/payonce/bench/internal/wire"
 )
 
 func TestCountFindsOrdersChargedTwice(t *testing.T) {
@@ -15,7 +17,7 @@ func TestCountFindsOrdersChargedTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := b.Count(), (Count{Charges: 5, Orders: 3, OverCharged: 1, MostForOne: 3}); got != want {
+	if got, want := b.Count(), (wire.Count{Charges: 5, Orders: 3, OverCharged: 1, MostForOne: 3}); got != want {
 		t.Errorf("Count is %+v, want %+v", got, want)
 	}
 }
@@ -27,7 +29,7 @@ func TestChargeThatIsCutOffTakesNothing(t *testing.T) {
 	if _, err := b.Charge(ctx, "a", time.Hour); err == nil {
 		t.Error("a call without an answer gave a charge")
 	}
-	if got := b.Count(); got != (Count{}) {
+	if got := b.Count(); got != (wire.Count{}) {
 		t.Errorf("Count is %+v, want nothing", got)
 	}
 }
@@ -41,12 +43,12 @@ func TestServeShowsTheCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Get("http://" + addr + PathCount)
+	resp, err := http.Get("http://" + addr + wire.PathCount)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var got Count
+	var got wire.Count
 	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || got.Charges != 1 {
 		t.Errorf("the control listener says %+v, %v", got, err)
 	}
