@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/internal/run"
+)
+
+// CommitterOptions are the limits of a Committer.
+type CommitterOptions struct {
+	Lanes    int // batches that run at once; 0 is 2
+	MaxBatch int // units of one batch; 0 is 64
+	MaxQueue int // units that wait in one lane; 0 is 2048
+}
+
+// Committer groups the units of concurrent callers into batches: it takes
+// whatever has queued while the last commit ran, and never waits on purpose.
+//
+// All units of one order go through one lane in the order in which they came, so
+// they never race each other within a process. It ends with its runner: the
+// batches under way finish, everybody else gets ErrUnavailable.
+type Committer struct {
+	w     Writer
+	lanes []*lane
+	seed  maphash.Seed
+	limit CommitterOptions
+}
+
+var _ Writer = (*Committer)(nil)
+
+// NewCommitter starts the lanes of a committer in front of w.
+func NewCommitter(r run.Runner, w Writer, o CommitterOptions) *Committer {
+	c := &Committer{w: w, seed: maphash.MakeSeed(), limit: CommitterOptions{
+		Lanes: orDefault(o.Lanes, 2), MaxBatch: orDefault(o.MaxBatch, 64), MaxQueue: orDefault(o.MaxQueue, 2048)}}
+	for range c.limit.Lanes {
+		l := &lane{wake: make(chan struct{}, 1)}
+		c.lanes = append(c.lanes, l)
+		r.Go("committer", func(ctx context.Context) { c.serve(ctx, l) })
+	}
+	return c
+}
+
+func orDefault(n, def int) int {
+	if n > 0 {
+		return n
+	}
+	return def
+}
+
+// lane is a queue with one server.
+type lane struct {
+	mu     sync.Mutex
+	queue  []*waiting
+	closed bool
+	wake   chan struct{} // holds one token when there may be work
+}
+
+// waiting is a unit and its caller.
+type waiting struct {
+	ctx     context.Context
+	unit    *Unit
+	started bool // under the lane's mu; a started unit always gets its result
+	done    chan error
+}
+
+// Submit runs one unit in some batch and returns its result. When ctx ends
+// before the batch has started, the unit is not run and ctx's error returned;
+// afterwards Submit waits for the result, whatever happens to ctx.
+func (c *Committer) Submit(ctx context.Context, u *Unit) error {
+	l := c.lane(u.Order)
+	w, err := c.enqueue(ctx, l, u)
+	if err != nil {
+		return err
+	}
+	return l.wait(w)
+}
+
+// Write submits units and waits for all of them. They need not share a batch.
+func (c *Committer) Write(ctx context.Context, units []*Unit) []error {
+	results := make([]error, len(units))
+	queued := make([]*waiting, len(units))
+	for i, u := range units {
+		queued[i], results[i] = c.enqueue(ctx, c.lane(u.Order), u)
+	}
+	for i, w := range queued {
+		if w != nil {
+			results[i] = c.lane(units[i].Order).wait(w)
+		}
+	}
+	return results
+}
+
+func (c *Committer) lane(k payonce.OrderKey) *lane {
+	return c.lanes[maphash.Comparable(c.seed, k)%uint64(len(c.lanes))]
+}
+
+func (c *Committer) enqueue(ctx context.Context, l *lane, u *Unit) (*waiting, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	guarded := *u
+	guarded.Decide = func(v *View) error { return decide(u, v) }
+	w := &waiting{ctx: ctx, unit: &guarded, done: make(chan error, 1)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, fmt.Errorf("%w: shutting down", ErrUnavailable)
+	case len(l.queue) >= c.limit.MaxQueue:
+		return nil, fmt.Errorf("%w: %d writes are waiting", ErrUnavailable, len(l.queue))
+	}
+	l.queue = append(l.queue, w)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return w, nil
+}
+
+// decide keeps a panic of one unit from taking the lane and its batch along.
+func decide(u *Unit, v *View) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("decision panicked: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return u.Decide(v)
+}
+
+func (l *lane) wait(w *waiting) error {
+	select {
+	case err := <-w.done:
+		return err
+	case <-w.ctx.Done():
+	}
+	l.mu.Lock()
+	if !w.started {
+		w.started = true
+		l.queue = slices.DeleteFunc(l.queue, func(o *waiting) bool { return o == w })
+		l.mu.Unlock()
+		return w.ctx.Err()
+	}
+	l.mu.Unlock()
+	return <-w.done
+}
+
+func (c *Committer) serve(ctx context.Context, l *lane) {
+	defer l.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+		for ctx.Err() == nil {
+			batch := l.take(c.limit.MaxBatch)
+			if len(batch) == 0 {
+				break
+			}
+			// A batch that has started ends with its own result: the store bounds
+			// its time, and a cut would only make outcomes unknown.
+			c.write(context.WithoutCancel(ctx), batch)
+		}
+	}
+}
+
+// take starts the longest-waiting units of which no two name one order or one
+// key. What stays keeps its place: a later unit of the same order never
+// overtakes.
+func (l *lane) take(limit int) []*waiting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var batch []*waiting
+	rest := l.queue[:0:len(l.queue)]
+	orders := make(map[payonce.OrderKey]bool)
+	keys := make(map[[32]byte]bool)
+	for _, w := range l.queue {
+		u := w.unit
+		free := !orders[u.Order] && (u.Key == nil || !keys[*u.Key])
+		if u.Key != nil {
+			keys[*u.Key] = true
+		}
+		orders[u.Order] = true
+		switch {
+		case w.ctx.Err() != nil:
+			w.started = true
+			w.done <- w.ctx.Err()
+		case free && len(batch) < limit:
+			w.started = true
+			batch = append(batch, w)
+		default:
+			rest = append(rest, w)
+		}
+	}
+	clear(l.queue[len(rest):])
+	l.queue = rest
+	return batch
+}
+
+// write runs a batch and hands out the results. A store that panics has said
+// nothing about what it wrote.
+func (c *Committer) write(ctx context.Context, batch []*waiting) {
+	units := make([]*Unit, len(batch))
+	for i, w := range batch {
+		units[i] = w.unit
+	}
+	var results []error
+	defer func() {
+		if r := recover(); r != nil || len(results) != len(batch) {
+			results = slices.Repeat([]error{fmt.Errorf("%w: the store panicked: %v", ErrOutcomeUnknown, r)}, len(batch))
+		}
+		for i, w := range batch {
+			w.done <- results[i]
+		}
+	}()
+	results = c.w.Write(ctx, units)
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, w := range l.queue {
+		w.started = true
+		w.done <- fmt.Errorf("%w: shutting down", ErrUnavailable)
+	}
+	l.queue = nil
+}

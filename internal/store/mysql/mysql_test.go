@@ -1,0 +1,31 @@
+package mysql_test
+
+import (
+	"database/sql"
+	"testing"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/payonce/payonce/internal/store/mysql"
+	"github.com/payonce/payonce/internal/store/storetest"
+)
+
+// engine is the server under test; PAYONCE_TEST_MYSQL names another one.
+var engine = storetest.Engine{
+	Name: "MariaDB", Open: mysql.Open,
+	Server: storetest.Env("PAYONCE_TEST_MYSQL", "mysql://root@127.0.0.1:3306/mysql"),
+	Driver: func(url string) (*sql.DB, error) {
+		config, err := mysql.Config(url)
+		if err != nil {
+			return nil, err
+		}
+		connector, err := driver.NewConnector(config)
+		if err != nil {
+			return nil, err
+		}
+		return sql.OpenDB(connector), nil
+	},
+	Drop: "DROP DATABASE %s",
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, engine) }

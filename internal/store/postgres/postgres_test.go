@@ -1,0 +1,19 @@
+package postgres_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/payonce/payonce/internal/store/postgres"
+	"github.com/payonce/payonce/internal/store/storetest"
+)
+
+// engine is the server under test; PAYONCE_TEST_POSTGRES names another one.
+var engine = storetest.Engine{
+	Name: "PostgreSQL", Open: postgres.Open,
+	Server: storetest.Env("PAYONCE_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/test?sslmode=disable"),
+	Driver: func(url string) (*sql.DB, error) { return sql.Open("pgx", url) },
+	Drop:   "DROP DATABASE %s WITH (FORCE)",
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, engine) }
