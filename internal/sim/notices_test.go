@@ -172,6 +172,27 @@ func TestNoticeFaults(t *testing.T) {
 	r.control("POST", "/_sim/notices/resend", `{"number":"nobody"}`, 404)
 }
 
+// TestOneFaultCoversAChange: what happens to "the notice" of a payment happens
+// to all events of that change, and the event of the mere creation does not
+// use a counted fault up.
+func TestOneFaultCoversAChange(t *testing.T) {
+	r, s := newRig(t), newShop(t, nil)
+	s.endpoint(r, "*")
+	r.fault("notice", "drop", "")
+	id := r.create("U1", "payment_method=pm_card_visa")
+	s.next(t, "payment_intent.created")
+	r.api("POST", "payment_intents/"+id+"/confirm", "", "", 200)
+	r.api("POST", "refunds", "", "payment_intent="+id, 200)
+	s.next(t, "refund.created")
+	s.next(t, "charge.refunded", "refund.created")
+	for _, kind := range []string{"charge.succeeded", "payment_intent.succeeded"} {
+		equal(t, kind, r.notice("U1", kind)["deliveries"], any(0.0))
+	}
+	r.fault("notice", "drop", `,"times":-1`)
+	r.create("U2", "")
+	equal(t, "for ever", r.notice("U2", "payment_intent.created")["deliveries"], any(0.0))
+}
+
 func TestNoticeReorder(t *testing.T) {
 	r, s := newRig(t), newShop(t, nil)
 	s.endpoint(r, "payment_intent.payment_failed", "payment_intent.succeeded")

@@ -41,14 +41,14 @@ var (
 )
 
 const (
-	defaultDelay   = time.Second
-	defaultLate    = 2 * time.Second
-	maxDelayMS     = 10 * 60 * 1000
-	maxDuplicates  = 100
-	maxFaultsKept  = 10_000
-	reorderAtMost  = 5 * time.Second // when no later notice comes
-	noticeAtMost   = 5 * time.Second // before_response waits no longer
-	foreverPending = -1
+	defaultDelay  = time.Second
+	defaultLate   = 2 * time.Second
+	maxDelayMS    = 10 * 60 * 1000
+	maxDuplicates = 100
+	maxFaultsKept = 10_000
+	reorderAtMost = 5 * time.Second // when no later notice comes
+	noticeAtMost  = 5 * time.Second // before_response waits no longer
+	forever       = -1
 )
 
 // Fault is one that was asked for.
@@ -109,7 +109,7 @@ func (f *Fault) Check() error {
 		return fmt.Errorf("%w: unknown operation %q", ErrBad, f.Operation)
 	case !known || hasArg != (f.Name == ErrorCode || f.Name == Duplicate):
 		return fmt.Errorf("%w: unknown fault %q", ErrBad, f.Fault)
-	case f.Times == 0 || f.Times < foreverPending:
+	case f.Times == 0 || f.Times < forever:
 		return fmt.Errorf("%w: times is a positive number, or -1 for ever", ErrBad)
 	case f.DelayMS < 0 || f.DelayMS > maxDelayMS:
 		return fmt.Errorf("%w: delay_ms must be 0 to %d", ErrBad, maxDelayMS)
@@ -173,10 +173,21 @@ func (w *World) DeleteFaults(id string) int {
 // TakeFault uses up one time of the oldest fault that matches, or returns
 // nil. A fault with a number matches only that number.
 func (w *World) TakeFault(channel, operation, number string) *Fault {
+	return w.takeFault(channel, operation, number, false)
+}
+
+// TakeLasting is TakeFault for what is too unimportant to use up a fault with
+// a count: it finds only those that last for ever.
+func (w *World) TakeLasting(channel, operation, number string) *Fault {
+	return w.takeFault(channel, operation, number, true)
+}
+
+func (w *World) takeFault(channel, operation, number string, lasting bool) *Fault {
 	w.faults.mu.Lock()
 	defer w.faults.mu.Unlock()
 	for i, f := range w.faults.list {
-		if f.Channel != channel || f.Operation != operation || f.Number != "" && f.Number != number {
+		if f.Channel != channel || f.Operation != operation || f.Number != "" && f.Number != number ||
+			lasting && f.Times != forever {
 			continue
 		}
 		f.Used++

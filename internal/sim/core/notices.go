@@ -83,9 +83,9 @@ func (w *World) RegisterPostman(channel string, p Postman) {
 
 func numberKey(channel, number string) string { return channel + "\x00" + number }
 
-// Post stores a notice with its body and sends it to its targets once it is
-// durable. Only inside Update; Start the result when Update has returned.
-func (w *World) Post(n Notice, body []byte) *Posted {
+// Post stores a notice with its body, to be sent to its targets with the fault,
+// which may be nil. Only inside Update; Start the result once it is durable.
+func (w *World) Post(n Notice, body []byte, f *Fault) *Posted {
 	n.Created = w.Now().Unix()
 	for endpoint, t := range n.Targets {
 		t.Next = n.Created
@@ -101,7 +101,7 @@ func (w *World) Post(n Notice, body []byte) *Posted {
 		close(p.done)
 		return p
 	}
-	p.fault = w.TakeFault(n.Channel, OpNotice, n.Number)
+	p.fault = f
 	return p
 }
 
@@ -182,12 +182,16 @@ func (w *World) stopNotices() {
 
 // Resend sends all notices of a number again, also acknowledged ones, and
 // returns how many; it waits until each has been tried, at most five seconds.
-// It knows any channel's number.
+// One use of a fault covers all of them.
 func (w *World) Resend(number string, targets func(channel string, n Notice) map[string]Target) (int, error) {
 	var posted []*Posted
 	known := false
 	pos := w.Update(func() {
 		for channel := range w.notices.postmen {
+			var f *Fault
+			if len(w.notices.byNumber[numberKey(channel, number)]) > 0 {
+				f = w.TakeFault(channel, OpNotice, number)
+			}
 			for _, id := range w.notices.byNumber[numberKey(channel, number)] {
 				known = true
 				n := w.notices.table.Get(id)
@@ -198,8 +202,7 @@ func (w *World) Resend(number string, targets func(channel string, n Notice) map
 				if len(n.Targets) == 0 {
 					continue
 				}
-				posted = append(posted, &Posted{id: id, done: make(chan struct{}), left: len(n.Targets),
-					fault: w.TakeFault(channel, OpNotice, number)})
+				posted = append(posted, &Posted{id: id, done: make(chan struct{}), left: len(n.Targets), fault: f})
 			}
 		}
 	})

@@ -79,7 +79,8 @@ type metaRow struct {
 // New makes a world without its folder; channels register their tables on
 // Journal and then Open is called.
 func New(opts Options) *World {
-	w := &World{opts: opts, Log: opts.Logger, journal: journal.New()}
+	w := &World{opts: opts, Log: opts.Logger}
+	w.journal = journal.New(&w.mu) // a step is what happens under the lock
 	w.meta = journal.NewTable[metaRow](w.journal, "meta")
 	w.calls.table = journal.NewTable[callRow](w.journal, "call")
 	w.notices.table = journal.NewTable[Notice](w.journal, "notice")

@@ -2,7 +2,7 @@
 // records, written in checksummed batches and fsynced in groups, from which
 // the tables in memory are rebuilt when the folder is opened again.
 //
-// A batch is all or nothing. What the process had been told is durable (Wait
+// A batch is all or nothing and never cuts a step of the caller in two. What the process had been told is durable (Wait
 // returned nil) is there after kill -9 or power loss; a batch that was cut
 // off in the middle is removed when the file is opened. The file is rewritten
 // without superseded records at Open when more than half of it is dead.
@@ -58,10 +58,13 @@ type Journal struct {
 	file  *os.File
 	lock  *os.File
 
+	step sync.Locker // held by the caller for as long as a step lasts
+
 	mu       sync.Mutex
 	synced   *sync.Cond
 	pending  []byte // records since the last batch was taken
 	base     int64  // where pending will begin in the file
+	inFlight []byte // the batch that is being written; it ends at base
 	appended uint64 // number of records ever appended
 	urgent   uint64 // newest record that somebody may wait for
 	durable  uint64 // newest record on disk
@@ -73,9 +76,11 @@ type Journal struct {
 	done chan struct{}
 }
 
-// New returns a journal without a file, to register tables on.
-func New() *Journal {
+// New returns a journal without a file, to register tables on. What the caller
+// appends while it holds step goes to disk together or not at all.
+func New(step sync.Locker) *Journal {
 	j := &Journal{
+		step:  step,
 		kinds: map[string]loader{},
 		kick:  make(chan struct{}, 1),
 		stop:  make(chan struct{}),
@@ -193,13 +198,31 @@ func (j *Journal) Wait(pos uint64) error {
 	return j.err
 }
 
-// Read returns the value at ref. Wait for its position first.
+// Read returns the value at ref, also one that is not on disk yet.
 func (j *Journal) Read(ref Ref) ([]byte, error) {
 	b := make([]byte, ref.len)
+	if j.copyPending(b, ref.off) {
+		return b, nil
+	}
 	if _, err := j.file.ReadAt(b, ref.off); err != nil {
 		return nil, fmt.Errorf("journal: read back: %w", err)
 	}
 	return b, nil
+}
+
+// copyPending fills b from the buffers when they hold what is at off.
+func (j *Journal) copyPending(b []byte, off int64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	from, buffer := off-j.base, j.pending
+	if from < 0 {
+		from, buffer = off-(j.base-int64(len(j.inFlight))), j.inFlight
+	}
+	if from < 0 || from+int64(len(b)) > int64(len(buffer)) {
+		return false
+	}
+	copy(b, buffer[from:])
+	return true
 }
 
 // Close writes what is pending, stops the committer and frees the folder.
@@ -237,6 +260,8 @@ func (j *Journal) commit() {
 }
 
 func (j *Journal) take() ([]byte, uint64) {
+	j.step.Lock()
+	defer j.step.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.armed = false
@@ -244,7 +269,7 @@ func (j *Journal) take() ([]byte, uint64) {
 		return nil, j.appended
 	}
 	batch := appendCommit(j.pending)
-	j.pending = nil
+	j.pending, j.inFlight = nil, batch
 	j.base += int64(len(batch))
 	return batch, j.appended
 }
@@ -255,7 +280,7 @@ func (j *Journal) finish(upTo uint64, err error) {
 	if err == nil || errors.Is(err, ErrClosed) {
 		j.durable = upTo
 	}
-	j.err = err
+	j.err, j.inFlight = err, nil
 	j.synced.Broadcast()
 }
 

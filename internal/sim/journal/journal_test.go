@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 )
 
 type row struct {
@@ -21,7 +23,7 @@ type book struct {
 
 func open(t *testing.T, dir string) book {
 	t.Helper()
-	j := New()
+	j := New(new(sync.Mutex))
 	b := book{j: j, rows: NewTable[row](j, "row"), blobs: NewBlobs(j, "blob")}
 	if err := j.Open(dir); err != nil {
 		t.Fatal(err)
@@ -116,7 +118,7 @@ func TestDamageInTheMiddleIsAnError(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := New()
+	j := New(new(sync.Mutex))
 	NewTable[row](j, "row")
 	if err := j.Open(dir); err == nil {
 		t.Fatal("a changed record passes")
@@ -127,7 +129,7 @@ func TestFolderIsExclusive(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir)
 	defer b.close(t)
-	if err := New().Open(dir); err == nil {
+	if err := New(new(sync.Mutex)).Open(dir); err == nil {
 		t.Fatal("two journals on one folder")
 	}
 }
@@ -163,5 +165,46 @@ func TestWaitEndsWhenTheJournalDoes(t *testing.T) {
 	b.rows.Put("late", &row{})
 	if err := b.j.Wait(b.j.Seal()); err == nil {
 		t.Fatal("a record after Close is durable")
+	}
+}
+
+// TestStepIsNeverCut: while a step lasts the committer may not take half of
+// it, however much it is asked to hurry. Values can be read all the same.
+func TestStepIsNeverCut(t *testing.T) {
+	dir := t.TempDir()
+	var step sync.Mutex
+	j := New(&step)
+	rows, blobs := NewTable[row](j, "row"), NewBlobs(j, "blob")
+	if err := j.Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	step.Lock()
+	rows.Put("charge", &row{N: 1})
+	blobs.Put("x", []byte("early"))
+	durable := make(chan error, 1)
+	pos := j.Seal()
+	go func() { durable <- j.Wait(pos) }()
+	select {
+	case <-durable:
+		t.Fatal("half of a step is on disk")
+	case <-time.After(4 * lazyFlush): // nothing may happen; there is no signal for that
+	}
+	if v, err := j.Read(blobs.Ref("x")); err != nil || string(v) != "early" {
+		t.Fatalf("pending blob: %s %v", v, err)
+	}
+	rows.Put("key", &row{N: 1})
+	step.Unlock()
+	if err := <-durable; err != nil {
+		t.Fatal(err)
+	}
+	if v, err := j.Read(blobs.Ref("x")); err != nil || string(v) != "early" {
+		t.Fatalf("written blob: %s %v", v, err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, fileName))
+	if n := bytes.Count(text, []byte("\n#")); n != 1 {
+		t.Fatalf("the step became %d batches", n)
 	}
 }

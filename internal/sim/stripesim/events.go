@@ -70,7 +70,23 @@ func (s *Stripe) emit(c *call, kind, number, objectID string, o any) {
 	c.posted = append(c.posted, s.w.Post(core.Notice{
 		Seq: seq, Channel: Channel, Number: number, Event: e.ID, Type: kind, Object: objectID,
 		Change: c.change, Targets: targets,
-	}, body))
+	}, body, s.noticeFault(c, kind, number, len(targets))))
+}
+
+// noticeFault takes a fault once for all notices of a change: what a test
+// calls "the notice of the payment" is several events here. The one that says
+// only that an intent exists does not use up a fault that has a count.
+func (s *Stripe) noticeFault(c *call, kind, number string, targets int) *core.Fault {
+	switch {
+	case targets == 0:
+		return nil
+	case kind == "payment_intent.created":
+		return s.w.TakeLasting(Channel, core.OpNotice, number)
+	case !c.faultTaken:
+		c.faultTaken = true
+		c.noticeFault = s.w.TakeFault(Channel, core.OpNotice, number)
+	}
+	return c.noticeFault
 }
 
 // signature is the Stripe-Signature of a body: HMAC-SHA256 with the whole
@@ -129,14 +145,11 @@ func (s *Stripe) Gaps() []time.Duration { return gaps }
 // Targets are today's addresses of a notice, for a resend.
 func (s *Stripe) Targets(n core.Notice) map[string]core.Target { return s.targets(n.Type) }
 
-// eventBody reads a stored event. Its position was waited for when the call
-// that made it was answered; a call under way waits for its own.
+// eventBody reads a stored event. Like everything that is read under the lock
+// it is waited for before the call is answered.
 func (s *Stripe) eventBody(id string) (json.RawMessage, bool) {
 	n, ref := s.w.NoticeOf(id)
 	if n == nil || n.Channel != Channel {
-		return nil, false
-	}
-	if err := s.w.Wait(s.w.Journal().Seal()); err != nil {
 		return nil, false
 	}
 	body, err := s.w.Journal().Read(ref)

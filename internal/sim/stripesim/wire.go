@@ -30,8 +30,11 @@ type call struct {
 	reserved bool
 	badForm  *apiError
 
-	change int64 // shared by the notices of this call
-	posted []*core.Posted
+	// Shared by the notices of this call.
+	change      int64
+	faultTaken  bool
+	noticeFault *core.Fault
+	posted      []*core.Posted
 }
 
 func (c *call) expands(what string) bool {
@@ -99,7 +102,7 @@ func (s *Stripe) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		for range f.Copies() {
 			s.w.Count(Channel, operation, c.number)
 			again := *c
-			again.posted, again.change, again.reserved = nil, 0, false
+			again.posted, again.change, again.reserved, again.faultTaken = nil, 0, false, false
 			ans = s.handle(&again, nil)
 		}
 	}
