@@ -78,9 +78,9 @@ func (rt *route) responses(r huma.Registry) map[string]*huma.Response {
 }
 
 func (rt *route) allProblems() []int {
-	all := append([]int{500, 503}, rt.problems...)
+	all := append([]int{400, 500, 503}, rt.problems...)
 	if rt.access != accessOpen {
-		all = append(all, 400, 401, 403, 429)
+		all = append(all, 401, 403, 429)
 	}
 	if rt.body != nil {
 		all = append(all, 413, 415)
