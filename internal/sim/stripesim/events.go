@@ -114,6 +114,9 @@ func (s *Stripe) Request(ctx context.Context, n core.Notice, endpoint string, t 
 	case f.Is(core.WrongAmount), f.Is(core.ForeignAccount):
 		body = distort(body, f)
 	}
+	if endpoint == startEndpoint && s.webhook != "" {
+		t.URL = s.webhook // a later start may have been given another address
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("webhook %s: %w", t.URL, err)
