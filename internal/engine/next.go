@@ -42,11 +42,7 @@ func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capa
 // mayBegin: the prepared object is stored, and the order still takes it.
 func mayBegin(v *store.View, p *payonce.Payment, f payonce.Fact, did step, closing bool) bool {
 	return did == stepPrepare && f.Kind == payonce.StateUnconfirmed && f.Object != "" && f.Object == p.ObjectID &&
-		p.Status == payonce.Processing && !closing && mayCharge(v, p)
-}
-
-func mayCharge(v *store.View, p *payonce.Payment) bool {
-	return v.Order.Chargeable(v.Now) && !p.Superseded && !p.CloseSent && v.Now.Before(p.DeadAt)
+		p.Status == payonce.Processing && !closing && v.MayCharge(p)
 }
 
 // mayResend: a question has shown that the channel has nothing for this number,
@@ -58,7 +54,7 @@ func mayResend(v *store.View, p *payonce.Payment, caps channel.Capabilities, f p
 	if f.Kind != payonce.StateAbsent && f.Kind != payonce.StateUnconfirmed {
 		return false
 	}
-	return wanted(p, v.Now) && mayCharge(v, p) && windowOpen(p, caps, v.Now)
+	return wanted(p, v.Now) && v.MayCharge(p) && windowOpen(p, caps, v.Now)
 }
 
 func wanted(p *payonce.Payment, now time.Time) bool { return now.Sub(p.CallerAt) < callerMemory }
@@ -94,20 +90,20 @@ func mustClose(v *store.View, p *payonce.Payment, f payonce.Fact, did step, clos
 	return false
 }
 
-// afterEnd plans the one last question about a payment that ended without money
-// although something of it had been sent.
+// afterEnd releases a payment that has ended. One that ended without money
+// although something of it had been sent is due for one last question; it counts
+// only when it was answered, and long enough after the end.
 func (e *Engine) afterEnd(v *store.View, p *payonce.Payment, f payonce.Fact, did step) {
-	if p.Status == payonce.Succeeded || len(p.Permits) == 0 || p.LastAsked {
+	asked := did == stepQuery && f.Kind != payonce.StateUnknown && v.Now.Sub(p.UpdatedAt) >= lastQuestion/2
+	switch {
+	case p.LeaseOwner == "":
+		// It ended just now; the transition has planned the question.
+	case p.Status == payonce.Succeeded, p.LastAsked, asked:
+		p.LastAsked = p.LastAsked || asked
 		v.Release(p, time.Time{})
-		return
+	default:
+		v.Release(p, v.Now.Add(lastQuestion+e.jitter(time.Minute)))
 	}
-	if did == stepQuery && f.Kind != payonce.StateUnknown && v.Now.Sub(p.UpdatedAt) >= lastQuestion/2 {
-		p.LastAsked = true
-		v.Release(p, time.Time{})
-		return
-	}
-	p.Asks++
-	v.Release(p, v.Now.Add(lastQuestion+e.jitter(time.Minute)))
 }
 
 // The ladder: how long until the next question. It never ends.

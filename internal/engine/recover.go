@@ -109,7 +109,7 @@ func (e *Engine) decideClaim(v *store.View, p *payonce.Payment, caps channel.Cap
 	}
 	v.Claim(p, e.leaseFrom(v.Now), "lease-over")
 	if unsent(p) {
-		if out.closing || !wanted(p, v.Now) || !mayCharge(v, p) {
+		if out.closing || !wanted(p, v.Now) || !v.MayCharge(p) {
 			v.CancelUnsent(p, "never-sent", "")
 			return nil
 		}

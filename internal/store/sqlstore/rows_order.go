@@ -12,13 +12,10 @@ type orderRow struct {
 	writer [16]byte // salt of the unit that wrote last
 }
 
-// due is when a worker must look at the order: at once while it is closing, at
-// its end while it could still be paid.
+// due is when a worker must look at the order: at its end while it could still
+// be paid. A closing order is finished by the end of its last payment.
 func (o *orderRow) due() time.Time {
-	switch o.Status {
-	case payonce.OrderClosing:
-		return o.UpdatedAt
-	case payonce.OrderOpen, payonce.OrderPartiallyPaid:
+	if o.Status == payonce.OrderOpen || o.Status == payonce.OrderPartiallyPaid {
 		return o.ExpiresAt
 	}
 	return time.Time{}
