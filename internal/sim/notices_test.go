@@ -158,6 +158,16 @@ func TestNoticeFaults(t *testing.T) {
 	r.control("POST", "/_sim/notices/resend", `{"number":"dropped"}`, 200)
 	equal(t, "resent", str(s.next(t, kind).event, "data", "object", "metadata", "payonce_number"), "dropped")
 
+	play("cut", "truncated")
+	d = <-s.got
+	equal(t, "cut", d.event == nil && d.signedBy(secret), true)
+	until(t, "booked", func() bool { return r.notice("cut", kind)["deliveries"] == 1.0 })
+	r.control("POST", "/_sim/clock", `{"advance_s":60}`, 200)
+	s.next(t, kind)
+
+	play("delayed", "delay")
+	s.next(t, kind)
+
 	play("unheard", "lose_response")
 	s.next(t, kind)
 	until(t, "booked", func() bool { return r.notice("unheard", kind)["deliveries"] == 1.0 })
