@@ -125,7 +125,6 @@ func TestNoticeFaults(t *testing.T) {
 	const kind = "payment_intent.succeeded"
 
 	r.fault("notice", "delay", `,"number":"nobody"`) // matches nothing below
-	// The event payment_intent.created has no target here and takes no fault.
 	play("duplicate", "duplicate:3")
 	first := s.next(t, kind)
 	for range 3 {
