@@ -40,7 +40,7 @@ const (
 
 // world is a handler over a fake engine and a fake reader.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	engine   *fakeEngine
 	reader   *fakeReader
 	clock    *fakeRunner
@@ -49,7 +49,7 @@ type world struct {
 	handler  http.Handler
 }
 
-func newWorld(t *testing.T, change ...func(*Options)) *world {
+func newWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, clock: &fakeRunner{now: noon}, logs: &syncBuffer{}, registry: prometheus.NewRegistry()}
 	w.reader = &fakeReader{keys: map[[32]byte]*store.APIKey{}, orders: map[payonce.OrderKey]*store.OrderWithPayments{}, records: map[[32]byte]*store.Replay{}}
@@ -132,7 +132,7 @@ func (w *world) pay(key, body string, headers ...string) *answer {
 }
 
 type answer struct {
-	t      *testing.T
+	t      testing.TB
 	code   int
 	header http.Header
 	body   []byte

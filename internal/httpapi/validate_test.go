@@ -32,7 +32,7 @@ var document = sync.OnceValues(func() (map[string]any, error) {
 // validateAnswer finds the operation and the response of the document and
 // validates the answer's body. Answers of addresses that are not in the document
 // are problems of the general schema.
-func validateAnswer(t *testing.T, r *http.Request, a *answer) {
+func validateAnswer(t testing.TB, r *http.Request, a *answer) {
 	t.Helper()
 	doc, err := document()
 	if err != nil {
