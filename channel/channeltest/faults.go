@@ -187,9 +187,10 @@ func (r *runner) broken(t *testing.T) {
 			{"X08_huge", func(c net.Conn, _ Request) bool {
 				return write(c, Reply{Body: bytes.Repeat([]byte("x"), 16<<20)}.bytes())
 			}},
-			{"X08_endless_header", func(c net.Conn, _ Request) bool {
-				return write(c, []byte("HTTP/1.1 200 OK\r\nX: "), bytes.Repeat([]byte("x"), 16<<20))
+			{"X08_endless_body", func(c net.Conn, _ Request) bool {
+				return flood(t, c, "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n")
 			}},
+			{"X08_endless_header", func(c net.Conn, _ Request) bool { return flood(t, c, "HTTP/1.1 200 OK\r\nX: ") }},
 		}
 		for _, f := range faults {
 			t.Run(string(s)+"/"+f.name, func(t *testing.T) {
@@ -200,6 +201,23 @@ func (r *runner) broken(t *testing.T) {
 			})
 		}
 	}
+}
+
+// flood writes until the caller hangs up. A caller that takes far more than
+// sockets buffer has no limit.
+func flood(t *testing.T, c net.Conn, head string) bool {
+	const limit, part = 64 << 20, 64 << 10
+	if _, err := c.Write([]byte(head)); err != nil {
+		return false
+	}
+	junk := bytes.Repeat([]byte("x"), part)
+	for n := 0; n < limit; n += part {
+		if _, err := c.Write(junk); err != nil {
+			return false
+		}
+	}
+	t.Errorf("more than %d bytes of one answer were taken", limit)
+	return false
 }
 
 // deadline: the call ends soon after its context, wherever the channel hangs,

@@ -113,7 +113,7 @@ func TestI01_KeysAndHeaders(t *testing.T) {
 		}
 		for _, r := range reqs {
 			if r.Header.Get("Authorization") != "Bearer "+testKey || r.Header.Get("Stripe-Version") != "2026-02-25.clover" ||
-				r.Header.Get("X-Stripe-Client-Telemetry") != "" || strings.Contains(r.Header.Get("X-Stripe-Client-User-Agent"), "uname") {
+				r.Header.Get("X-Stripe-Client-Telemetry") != "" || r.Header.Get("Accept-Encoding") != "" || strings.Contains(r.Header.Get("X-Stripe-Client-User-Agent"), "uname") {
 				t.Errorf("headers of %s: %v", r.URI, r.Header)
 			}
 		}

@@ -168,6 +168,10 @@ func TestO01_EventsAreReadByTypeAndObject(t *testing.T) {
 	if _, err := a.ReadNotice(signed(now, own), own); err != nil {
 		t.Errorf("an event that names our own account: %v", err)
 	}
+	foreign := []byte(`{"id":"evt_1","object":"event","type":"a.b","livemode":false,"account":"acct_2"}`)
+	if _, err := a.ReadNotice(signed(now, foreign), foreign); !errors.Is(err, ErrAccount) {
+		t.Errorf("an event of another account: %v", err)
+	}
 	other := event("evt_1", "payment_intent.succeeded", true, object(settledStatement()))
 	if _, err := a.ReadNotice(signed(now, other), other); !errors.Is(err, ErrEnvironment) {
 		t.Errorf("X01: a live event at a test account: %v", err)
