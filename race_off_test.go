@@ -1,0 +1,5 @@
+//go:build !race
+
+package payonce_test
+
+const raceEnabled = false
