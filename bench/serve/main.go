@@ -45,6 +45,8 @@ type settings struct {
 	slow     time.Duration
 	log      string
 	token    string
+	lanes    int
+	batch    int
 }
 
 func main() {
@@ -55,6 +57,8 @@ func main() {
 	flag.DurationVar(&s.slow, "slow", 30*time.Second, "how long account slow takes to answer")
 	flag.StringVar(&s.log, "log", os.DevNull, "file for the log")
 	flag.StringVar(&s.token, "token", "sk_test_bench", "API key")
+	flag.IntVar(&s.lanes, "lanes", 0, "lanes of the committer; 0 is the service's default")
+	flag.IntVar(&s.batch, "batch", 0, "most units of one batch; 0 is the service's default")
 	flag.Parse()
 	if err := s.serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
@@ -109,13 +113,14 @@ func (s *settings) wire(ctx context.Context, db *sqlstore.Store, runner *run.Liv
 	if err != nil {
 		return nil, err
 	}
+	committer := store.NewCommitter(runner, db, store.CommitterOptions{Lanes: s.lanes, MaxBatch: s.batch})
 	encoder := httpapi.Encoder{}
 	var accounts []engine.Account
 	for _, a := range []*account{newAccount("fast", 0, b), newAccount("slow", s.slow, b)} {
 		accounts = append(accounts, engine.Account{ID: a.id, Channel: "stripe", Merchant: merchant, Environment: payonce.Test, Adapter: a})
 	}
 	e, err := engine.New(engine.Config{
-		Store: db, Submit: nil, Runner: runner, Accounts: accounts, Installation: installation,
+		Store: db, Submit: committer.Submit, Runner: runner, Accounts: accounts, Installation: installation,
 		NodeID: "bench", Incarnation: rand.Text(), PublicURL: "http://127.0.0.1", Encoder: encoder, Logger: logger,
 	})
 	if err != nil {
