@@ -244,7 +244,7 @@ func spend(p *payonce.Payment, s step) {
 	switch s {
 	case stepPrepare:
 		p.Prepares++
-	case stepBegin:
+	case stepBegin, stepClose:
 		p.SendKey++
 	}
 }
