@@ -2,6 +2,7 @@ package mysql_test
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -25,7 +26,10 @@ var engine = storetest.Engine{
 		}
 		return sql.OpenDB(connector), nil
 	},
-	Drop: "DROP DATABASE %s",
+	Create: "CREATE DATABASE %s",
+	Drop:   "DROP DATABASE %s",
+	At:     func(server, name string) string { return strings.TrimSuffix(server, "/mysql") + "/" + name },
+	Tables: "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, engine) }

@@ -8,5 +8,6 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, storetest.Engine{Name: "SQLite", Open: sqlite.Open})
+	storetest.Run(t, storetest.Engine{Name: "SQLite", Open: sqlite.Open, OneWriter: true,
+		Tables: "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,8 +23,17 @@ type Engine struct {
 	Server string
 	// Driver opens Server for making and dropping databases.
 	Driver func(url string) (*sql.DB, error)
-	// Drop ends a database, also one with open connections.
-	Drop string
+	// Create and Drop make and end a database (or schema) of this name.
+	Create, Drop string
+	// At is the URL of that database.
+	At func(server, name string) string
+	// OneWriter: writers exclude each other for whole transactions, and there is
+	// no network between them and their COMMIT.
+	OneWriter bool
+	// Tables lists the tables of the open database.
+	Tables string
+	// Survive makes a transaction outlive a deadlock with another one.
+	Survive string
 }
 
 // Env returns an environment variable or a default.
@@ -77,7 +85,7 @@ func (e Engine) fresh(t testing.TB) string {
 	}
 	defer func() { _ = admin.Close() }()
 	name := fmt.Sprintf("payonce_test_%d_%d_%d", os.Getpid(), time.Now().UnixNano()%1e9, serial.Add(1))
-	if _, err := admin.ExecContext(context.Background(), "CREATE DATABASE "+name); err != nil {
+	if _, err := admin.ExecContext(context.Background(), fmt.Sprintf(e.Create, name)); err != nil {
 		t.Fatalf("create database: %v", err)
 	}
 	t.Cleanup(func() {
@@ -90,12 +98,7 @@ func (e Engine) fresh(t testing.TB) string {
 			t.Errorf("drop database %s: %v", name, err)
 		}
 	})
-	u, err := url.Parse(e.Server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	return u.String()
+	return e.At(e.Server, name)
 }
 
 // available skips a missing engine loudly, and fails where it must be there.

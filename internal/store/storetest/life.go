@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/payonce/payonce"
@@ -31,18 +32,28 @@ func testLife(t *testing.T, e Engine) {
 	if r.Payment.ID != id || r.Answer == nil || r.Answer.HTTPStatus != 201 || r.Order.ID != got.Order.ID || r.Now.IsZero() {
 		t.Fatalf("replay: %+v", r)
 	}
-	audit, err := f.Audit(t.Context(), got.Order.ID)
+	f.verifyAudit(t, got.Order.ID)
+}
+
+// verifyAudit recomputes the whole chain of an order.
+func (f *fixture) verifyAudit(t *testing.T, orderID string) {
+	t.Helper()
+	audit, err := f.Audit(t.Context(), orderID)
 	if err != nil || len(audit) == 0 {
 		t.Fatalf("audit: %v %v", audit, err)
 	}
 	var head [32]byte
-	for _, a := range audit {
-		if !payonce.VerifyAudit(head, a.Salt, &a.AuditEntry) {
+	for i, a := range audit {
+		if a.N != int64(i+1) || !payonce.VerifyAudit(head, a.Salt, &a.AuditEntry) {
 			t.Fatalf("audit entry %d does not verify", a.N)
 		}
 		head = a.Hash
 	}
-	if head != got.Order.AuditHead {
+	var stored []byte
+	if err := f.DB().QueryRow(f.Dialect().Rebind("SELECT audit_head FROM orders WHERE id = ?"), orderID).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(head[:], stored) {
 		t.Fatal("the order's audit head is not the last entry")
 	}
 }

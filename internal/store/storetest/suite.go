@@ -2,17 +2,52 @@ package storetest
 
 import "testing"
 
-// Run runs the suite against one engine.
+// Run runs the suite against one engine. Each case has a database of its own.
 func Run(t *testing.T, e Engine) {
 	e.available(t)
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, e)
+		})
 	}
 }
 
-var cases = []struct {
+type testCase struct {
 	name string
 	run  func(*testing.T, Engine)
-}{
-	{"Life", testLife},
+}
+
+var cases []testCase
+
+func init() { cases = allCases() } // not a plain value: a case looks at the list
+
+func allCases() []testCase {
+	return []testCase{
+		{"PaymentFromIntentToAnswer", testLife},
+		{"SchemaRefusesByItself", testPromises},
+		{"SlotRace", testSlotRace},
+		{"OneKeyManyFirstRequests", testKeyRace},
+		{"UnitIsAllOrNothing", testAllOrNothing},
+		{"NothingWrittenLeavesNoTrace", testNoTrace},
+		{"FixedColumnsNeverChange", testFixedColumns},
+		{"StalePictureIsNeverWritten", testStalePicture},
+		{"RogueWriterIsNotOverwritten", testRogueWriter},
+		{"ShuffledBatchesDoNotDeadlock", testShuffledBatches},
+		{"DeadlockIsTriedAgain", testDeadlockRetry},
+		{"DuplicatesWithinABatch", testDuplicatesInBatch},
+		{"EndedContext", testEndedContext},
+		{"LostCommit", testLostCommit},
+		{"LostCommitUnreadable", testLostCommitUnreadable},
+		{"ReadOnlyIsUnavailable", testReadOnly},
+		{"NamesCompareAsBytes", testNames},
+		{"ProcessClockChangesNothing", testClock},
+		{"AllMembersRoundTrip", testRoundTrip},
+		{"AllTablesAreCovered", testTables},
+		{"QueueFindsWork", testQueue},
+		{"ListsByScopeAndPage", testLists},
+		{"AdminKeysAndInstallation", testAdmin},
+		{"MigrationsSideBySide", testMigrations},
+		{"TextFromOutside", testForeignText},
+	}
 }
