@@ -28,10 +28,10 @@ func (a Amount) Add(b Amount) (Amount, error) {
 
 // Sub returns a-b, or an error when the difference does not fit.
 func (a Amount) Sub(b Amount) (Amount, error) {
-	if b == math.MinInt64 {
+	if (b < 0 && a > math.MaxInt64+b) || (b > 0 && a < math.MinInt64+b) {
 		return 0, fmt.Errorf("amount overflow: %d - %d", a, b)
 	}
-	return a.Add(-b)
+	return a - b, nil
 }
 
 // Currency is an ISO 4217 alphabetic code in upper case.
@@ -78,12 +78,12 @@ var currencyExponents = func() map[Currency]int8 {
 		0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
 		3: "BHD IQD JOD KWD LYD OMR TND",
 		4: "CLF UYW",
-		2: "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD " +
+		2: "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD " +
 			"CAD CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS " +
 			"GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL " +
 			"MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK " +
 			"PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS " +
-			"TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG",
+			"TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XAD XCD XCG YER ZAR ZMW ZWG",
 	}
 	m := make(map[Currency]int8, 180)
 	for e, list := range groups {
