@@ -198,7 +198,7 @@ func descriptors(listeners ...net.Listener) ([]*os.File, error) {
 
 // await asks /readyz until it says 200; false when ctx ends first.
 func (d *demo) await(ctx context.Context) bool {
-	client := &http.Client{Timeout: time.Second}
+	client := &http.Client{Timeout: 5 * time.Second} // the socket is open before the service is
 	defer client.CloseIdleConnections()
 	for ctx.Err() == nil {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, urlOf(d.api.Addr())+"/readyz", nil)

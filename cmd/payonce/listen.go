@@ -72,6 +72,14 @@ func urlOf(addr net.Addr) string {
 	return "http://" + addr.String()
 }
 
+// addressOf is for the log; "" for no socket.
+func addressOf(ln net.Listener) string {
+	if ln == nil {
+		return ""
+	}
+	return urlOf(ln.Addr())
+}
+
 // serve starts the servers. What ends one early goes to failed.
 func (s *service) serve(api http.Handler, failed chan<- error) []*http.Server {
 	if s.api == nil {

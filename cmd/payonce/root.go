@@ -32,7 +32,6 @@ channel and a demo shop, and needs no configuration.`,
   payonce migrate up --config payonce.yaml     # prepare a database
   payonce serve --config payonce.yaml          # the service
   payonce doctor --config payonce.yaml         # is everything in order?`,
-		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -86,7 +86,7 @@ func runService(ctx context.Context, p plan) error {
 		s.work()
 	}
 	s.ready.Store(true)
-	p.log.Info("ready", "node", p.config.NodeID, "version", buildVersion(), "api", p.api != nil, "worker", p.config.Worker)
+	p.log.Info("ready", "node", p.config.NodeID, "version", buildVersion(), "api", addressOf(p.api), "admin", addressOf(p.admin), "worker", p.config.Worker)
 	select {
 	case <-ctx.Done():
 	case err = <-failed:

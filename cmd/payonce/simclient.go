@@ -69,7 +69,7 @@ func (c *simClient) credentials(ctx context.Context) (stripeCredentials, error) 
 		Stripe stripeCredentials `json:"stripe"`
 	}
 	for {
-		err := c.call(ctx, http.MethodGet, "/_sim/credentials", nil, &out)
+		err := c.call(ctx, http.MethodGet, "/_sim/credentials?channel=stripe", nil, &out)
 		if err == nil {
 			return out.Stripe, nil
 		}
