@@ -153,3 +153,13 @@ type Preparer interface {
 	// Refused, NotSent, or Unknown.
 	Prepare(context.Context, Call) Answer
 }
+
+// Signer is an adapter whose methods have Capabilities.SelfSigned: the form or
+// link that the payer follows is made from the stored bytes alone, without a
+// call. The transaction that stores the payment hands it out.
+type Signer interface {
+	// Sign makes the action of a payment from its stored request. It is pure: the
+	// same payment gives the same action, with an absolute expiry no later than
+	// the payment's DeadAt.
+	Sign(payonce.Payment) (*payonce.Action, error)
+}

@@ -212,6 +212,11 @@ func (e *Engine) storeOnce(ctx context.Context, point string, h *held, caps chan
 		if h.next == stepPrepare && fact.Object != "" {
 			v.StoreObject(p, fact.Object, fact.Object)
 		}
+		if fresh && ours && mayResend(v, p, caps, fact, h.next, h.closing) {
+			// Sending again gives the caller what it asked for; that nobody was given
+			// the key proves the death only of what nobody wants any more.
+			fact.OnlyByAction = false
+		}
 		verdict = v.Apply(p, fact)
 		if ours {
 			if err := e.decideNext(v, p, caps, fact, fresh, &out, h.next); err != nil {

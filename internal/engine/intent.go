@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/payonce/payonce"
@@ -178,7 +179,23 @@ func (e *Engine) newPayment(v *store.View, r *PayRequest, acct *Account, caps ch
 		Status: payonce.Created, Amount: amount, Currency: v.Order.Currency, Channel: acct.Channel, Account: acct.ID,
 		Method: r.Method, Number: c.Number, Request: body, Inputs: ins, ReturnURL: r.ReturnURL, DeadAt: deadAt,
 	}
-	return p, v.AddPayment(p)
+	if caps.SelfSigned {
+		signer, ok := acct.Adapter.(channel.Signer)
+		if !ok {
+			return nil, fmt.Errorf("method %s of %s signs itself but cannot", r.Method, acct.Channel)
+		}
+		if p.Action, err = signer.Sign(*p); err != nil {
+			return nil, err
+		}
+		p.Status = payonce.Pending
+	}
+	if err := v.AddPayment(p); err != nil {
+		return nil, err
+	}
+	if p.Status == payonce.Pending {
+		v.Release(p, v.Now.Add(pendingSteps[0]))
+	}
+	return p, nil
 }
 
 // decideKnown answers a key that is bound, where something has to be done.

@@ -121,7 +121,7 @@ func (e *Engine) due(v *store.View, p *payonce.Payment) time.Time {
 	}
 	d := steps[min(max(p.Asks-1, 0), len(steps)-1)]
 	at := v.Now.Add(d + e.jitter(d/4))
-	end := p.DeadAt.Add(deadAtMargin + time.Second)
+	end := p.DeadAt.Add(deadAtMargin + 3*time.Second) // the channel's Date has whole seconds
 	if v.Now.Before(end) && at.After(end) {
 		at = end
 	}
