@@ -286,7 +286,7 @@ func (w *world) newEngine(node, incarnation string) *engine.Engine {
 	e, err := engine.New(engine.Config{Store: w.store, Runner: w.runner, Installation: "0123456789abcdef0123456789abcdef",
 		NodeID: node, Incarnation: incarnation, PublicURL: "http://127.0.0.1", Encoder: encoder{}, AnswerWithin: 5 * time.Second,
 		CallTimeout: 20 * time.Second,
-		Accounts: []engine.Account{{ID: "acct1", Channel: "stripe", Merchant: "m1", Environment: payonce.Test, Adapter: w.channel}}})
+		Accounts:    []engine.Account{{ID: "acct1", Channel: "stripe", Merchant: "m1", Environment: payonce.Test, Adapter: w.channel}}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
