@@ -20,9 +20,9 @@ type exchange struct {
 	id    string
 	route *route // nil until one matched
 
-	status   int  // as sent, 0 before
-	muxed    int  // what the mux itself wanted to say without a route
-	streamed bool // its duration says nothing about us
+	status int  // as sent, 0 before
+	muxed  int  // what the mux itself wanted to say without a route
+	waited bool // as long as the client wished: its duration says nothing about us
 
 	scope store.Scope
 	query url.Values

@@ -202,6 +202,11 @@ type fakeEngine struct {
 	onWait   func(context.Context, string, int64, time.Duration) (*payonce.Payment, error)
 }
 
+var (
+	_ Engine = (*fakeEngine)(nil)
+	_ Engine = (*engine.Engine)(nil)
+)
+
 func (e *fakeEngine) executed() int { e.mu.Lock(); defer e.mu.Unlock(); return len(e.known) }
 
 func (e *fakeEngine) Pay(ctx context.Context, r engine.PayRequest) (*engine.Result, error) {

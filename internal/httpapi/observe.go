@@ -109,7 +109,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 func (m *metrics) observe(x *exchange, route string, took time.Duration) {
 	method := methodLabel(x.r.Method)
 	m.requests.WithLabelValues(route, method, strconv.Itoa(x.status)).Inc()
-	if !x.streamed {
+	if !x.waited {
 		m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 	}
 }

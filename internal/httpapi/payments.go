@@ -140,6 +140,7 @@ func (x *exchange) startWaiting() bool {
 		x.waiting.Add(-1)
 		return false
 	}
+	x.waited = true
 	return true
 }
 

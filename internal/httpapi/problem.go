@@ -17,12 +17,16 @@ import (
 // fail answers with the problem that the error stands for. Causes go to the log
 // and never to the client.
 func (x *exchange) fail(err error) {
+	if isHangUp(x.r.Context(), err) {
+		x.status = statusClientGone
+		return
+	}
 	p := x.toProblem(asInvalid(err))
 	h := x.Header()
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	if p.Status >= http.StatusInternalServerError && !isHangUp(x.r.Context(), err) {
+	if p.Status >= http.StatusInternalServerError {
 		x.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",
 			slog.String("request_id", x.id), slog.String("code", p.Code), slog.String("error", cause(errors.Join(err, x.printErr))))
 	}
@@ -119,6 +123,10 @@ func limited(wait time.Duration) error {
 		Err: &limitError{wait},
 	}
 }
+
+// statusClientGone stands in log and metrics for requests whose client left
+// before there was an answer; it is never sent.
+const statusClientGone = 499
 
 // isHangUp: nobody is left to answer, and nothing went wrong here.
 func isHangUp(ctx context.Context, err error) bool {

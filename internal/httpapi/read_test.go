@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +67,29 @@ func TestLongPoll(t *testing.T) {
 	w.reader.payments = []*payonce.Payment{paid()}
 	w.call("GET", "/v1/payments/"+payID+"?wait=7", "").ok(200)
 	w.call("GET", "/v1/payments/"+payID+"?wait=0", "").ok(200)
+}
+
+// TestClientLeavesLongPoll: nobody is answered, and it does not count as a fault
+// of the service.
+func TestClientLeavesLongPoll(t *testing.T) {
+	w := newWorld(t)
+	w.reader.payments = []*payonce.Payment{inState(payonce.Processing)}
+	r := httptest.NewRequest("GET", "/v1/payments/"+payID+"?wait=7", nil)
+	r.Header.Set("Authorization", "Bearer "+apiKey)
+	ctx, leave := context.WithCancel(r.Context())
+	w.engine.onWait = func(ctx context.Context, _ string, _ int64, _ time.Duration) (*payonce.Payment, error) {
+		leave()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r.WithContext(ctx))
+	if rec.Body.Len() != 0 {
+		t.Errorf("answered %s", rec.Body)
+	}
+	if text := w.metricsText(); !strings.Contains(text, `code="499"`) || strings.Contains(text, `request_seconds_count{`) {
+		t.Errorf("counted as\n%s", text)
+	}
 }
 
 // TestR33WaitersAreBounded: too many long polls come back early, too many

@@ -28,7 +28,6 @@ func (x *exchange) stream(p *payonce.Payment) error {
 	defer x.stopWaiting()
 	ctx, cancel := x.waitContext()
 	defer cancel()
-	x.streamed = true
 	h := x.Header()
 	h.Set("Content-Type", mediaEvents)
 	h.Set("Cache-Control", "no-store")
