@@ -7,6 +7,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"go.uber.org/goleak"
+
 	"github.com/payonce/payonce/internal/store/mysql"
 	"github.com/payonce/payonce/internal/store/storetest"
 )
@@ -32,4 +34,8 @@ var engine = storetest.Engine{
 	Tables: "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
 }
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestConformance(t *testing.T) { storetest.Run(t, engine) }
+
+func BenchmarkWrite(b *testing.B) { storetest.Bench(b, engine) }

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/payonce/payonce/internal/store/postgres"
 	"github.com/payonce/payonce/internal/store/storetest"
 )
@@ -20,4 +22,8 @@ var engine = storetest.Engine{
 	Survive: "SET LOCAL deadlock_timeout = '60s'",
 }
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestConformance(t *testing.T) { storetest.Run(t, engine) }
+
+func BenchmarkWrite(b *testing.B) { storetest.Bench(b, engine) }
