@@ -27,9 +27,6 @@ func Open(ctx context.Context, rawURL string, o sqlstore.Options) (*sqlstore.Sto
 		return nil, err
 	}
 	o = o.WithDefaults()
-	if o.ReadOnly {
-		config.Params["tx_read_only"] = "1"
-	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, errors.New("the database URL is not a valid mysql:// URL") // the driver's text may show the password

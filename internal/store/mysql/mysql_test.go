@@ -28,10 +28,11 @@ var engine = storetest.Engine{
 		}
 		return sql.OpenDB(connector), nil
 	},
-	Create: "CREATE DATABASE %s",
-	Drop:   "DROP DATABASE %s",
-	At:     func(server, name string) string { return strings.TrimSuffix(server, "/mysql") + "/" + name },
-	Tables: "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
+	Create:          "CREATE DATABASE %s",
+	Drop:            "DROP DATABASE %s",
+	At:              func(server, name string) string { return strings.TrimSuffix(server, "/mysql") + "/" + name },
+	InsertsDeadlock: true,
+	Tables:          "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

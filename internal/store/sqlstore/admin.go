@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
 	"github.com/payonce/payonce/internal/store"
 )
@@ -36,14 +38,17 @@ func (s *Store) AddAPIKey(ctx context.Context, k store.APIKey) error {
 		k.CreatedAt = now
 	}
 	text, args := s.d.Insert(apiKeyRows.table, [][]any{apiKeyRows.values(&k)}, true)
-	_, err := s.db.ExecContext(ctx, text, args...)
-	if err != nil {
-		return s.wrap(err)
+	if err := s.change(ctx, text, args...); err != nil {
+		return err
 	}
-	if _, err = s.APIKey(ctx, k.Hash); err != nil {
-		return err // the id is taken by another key
+	have, err := s.APIKey(ctx, k.Hash)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: the id %s belongs to another key", store.ErrConflict, k.ID)
 	}
-	return nil
+	if err == nil && (have.Merchant != k.Merchant || have.Environment != k.Environment || have.Role != k.Role) {
+		return fmt.Errorf("%w: this key is stored for another purpose", store.ErrConflict)
+	}
+	return err
 }
 
 // RevokeAPIKey implements store.Admin. Revoking again keeps the first time.
@@ -52,11 +57,28 @@ func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err = s.db.ExecContext(ctx, s.d.Rebind("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at = 0"), micros(now), id); err != nil {
-		return s.wrap(err)
-	}
-	if _, err = one(query(ctx, s, apiKeyRows, "WHERE t.id = ?", id)); err != nil {
+	if err = s.change(ctx, s.d.Rebind("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at = 0"), micros(now), id); err != nil {
 		return err
+	}
+	_, err = one(query(ctx, s, apiKeyRows, "WHERE t.id = ?", id))
+	return err
+}
+
+// change runs one statement of a command in a transaction. A command that hears
+// of no success is given again; its statements may run twice.
+func (s *Store) change(ctx context.Context, text string, args ...any) error {
+	err := s.onConn(ctx, func(conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, s.txOptions())
+		if err != nil {
+			return err
+		}
+		if _, err = tx.ExecContext(ctx, text, args...); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		return tx.Commit()
+	})
+	if err != nil {
+		return s.wrap(err)
 	}
 	return nil
 }

@@ -36,41 +36,53 @@ func (s *Store) attempt(ctx context.Context, jobs []*job) error {
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 
-	return s.onConn(bounded, func(conn *sql.Conn) error {
-		tx, err := conn.BeginTx(bounded, &sql.TxOptions{Isolation: s.d.Isolation()})
-		if err != nil {
-			return err
-		}
-		err = s.transact(bounded, tx, jobs)
-		if err == nil && !writes(jobs) {
-			if tx.Rollback() != nil {
-				discard(conn)
-			}
-			return nil // what was read under the locks stands
-		}
-		if err == nil {
-			err = run.Fail("commit.before")
-		}
-		if err == nil && !stop() {
-			err = ctx.Err()
-		}
-		if err != nil {
-			if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
-				discard(conn)
-			}
-			return err
-		}
-		if err = tx.Commit(); err == nil {
-			err = run.Fail("commit.after")
-		} else if s.refusedCommit(err) {
-			return err
-		}
-		if err != nil {
+	err := s.onConn(bounded, func(conn *sql.Conn) error { return s.commit(ctx, bounded, conn, stop, jobs) })
+	if ended, lost := ctx.Err(), (*lostCommit)(nil); err != nil && ended != nil && !errors.As(err, &lost) {
+		return fmt.Errorf("%w: %w", ended, err) // drivers call a context that ended a bad connection
+	}
+	return err
+}
+
+// commit runs the transaction of jobs on a connection. stop says that ctx may
+// not end it any more, and false when it has.
+func (s *Store) commit(ctx, bounded context.Context, conn *sql.Conn, stop func() bool, jobs []*job) error {
+	tx, err := conn.BeginTx(bounded, s.txOptions())
+	if err != nil {
+		return err
+	}
+	err = s.transact(bounded, tx, jobs)
+	if err == nil && !writes(jobs) {
+		if tx.Rollback() != nil {
 			discard(conn)
-			return &lostCommit{err}
 		}
-		return nil
-	})
+		return nil // what was read under the locks stands
+	}
+	if err == nil {
+		err = run.Fail("commit.before")
+	}
+	if err == nil && !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
+			discard(conn)
+		}
+		return err
+	}
+	if err = tx.Commit(); err == nil {
+		err = run.Fail("commit.after")
+	} else if s.refusedCommit(err) {
+		return err
+	}
+	if err != nil {
+		discard(conn)
+		return &lostCommit{err}
+	}
+	return nil
+}
+
+func (s *Store) txOptions() *sql.TxOptions {
+	return &sql.TxOptions{Isolation: s.d.Isolation(), ReadOnly: s.o.ReadOnly}
 }
 
 // refusedCommit reports whether the database itself said that the transaction

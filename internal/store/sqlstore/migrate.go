@@ -15,6 +15,8 @@ import (
 	"text/template"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/payonce/payonce/internal/store"
 )
 
 //go:embed migrations/*.sql
@@ -44,6 +46,9 @@ type migration struct {
 
 // Migrate brings the schema up to date. Several processes may do it at once.
 func (s *Store) Migrate(ctx context.Context, o MigrateOptions) error {
+	if s.o.ReadOnly {
+		return fmt.Errorf("%w: opened for reading only", store.ErrUnavailable)
+	}
 	p, err := s.provider()
 	if err != nil {
 		return err
@@ -132,8 +137,8 @@ func (s *Store) install(ctx context.Context, wanted string) error {
 	}
 	t := Table{Name: "installation", Columns: []Column{{"one", Bool, false}, {"id", Name, false}, {"created_at", Int, false}}}
 	text, args := s.d.Insert(t, [][]any{{int64(1), id, micros(now)}}, true)
-	if _, err = s.db.ExecContext(ctx, text, args...); err != nil {
-		return s.wrap(err)
+	if err = s.change(ctx, text, args...); err != nil {
+		return err
 	}
 	have, err := s.Installation(ctx)
 	if err != nil {

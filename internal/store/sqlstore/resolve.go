@@ -112,7 +112,7 @@ func (s *Store) leftTrace(ctx context.Context, tx *sql.Tx, j *job, o *orderRow) 
 // inTx runs f in a transaction that is always rolled back.
 func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return s.onConn(ctx, func(conn *sql.Conn) error {
-		tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: s.d.Isolation()})
+		tx, err := conn.BeginTx(ctx, s.txOptions())
 		if err != nil {
 			return err
 		}

@@ -219,6 +219,12 @@ func testReadOnly(t *testing.T, e Engine) {
 			}
 		}
 	}
+	if err := s.AddAPIKey(t.Context(), store.APIKey{ID: "key_1", Merchant: "m1", Environment: payonce.Test, Role: "api"}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a command: %v", err)
+	}
+	if err := s.Migrate(t.Context(), sqlstore.MigrateOptions{}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("migrate: %v", err)
+	}
 	if err := s.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("ping: %v", err)
 	}

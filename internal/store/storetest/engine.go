@@ -30,6 +30,9 @@ type Engine struct {
 	// OneWriter: writers exclude each other for whole transactions, and there is
 	// no network between them and their COMMIT.
 	OneWriter bool
+	// InsertsDeadlock: racing inserts of one unique key may deadlock by themselves
+	// when the first one is rolled back.
+	InsertsDeadlock bool
 	// Tables lists the tables of the open database.
 	Tables string
 	// Survive makes a transaction outlive a deadlock with another one.

@@ -257,10 +257,13 @@ func testAdmin(t *testing.T, e Engine) {
 			t.Fatal(err)
 		}
 	}
-	again := k
-	again.ID, again.Merchant = "key_2", "m2"
-	if err := f.AddAPIKey(t.Context(), again); err != nil {
-		t.Error(err)
+	for name, other := range map[string]store.APIKey{
+		"hash of another merchant": {ID: "key_2", Hash: k.Hash, Merchant: "m2", Environment: k.Environment, Role: k.Role},
+		"id of another key":        {ID: "key_1", Hash: *recordID("x"), Merchant: "m1", Environment: k.Environment, Role: k.Role},
+	} {
+		if err := f.AddAPIKey(t.Context(), other); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if got, err := f.APIKey(t.Context(), k.Hash); err != nil || *got != k {
 		t.Errorf("key: %+v %v", got, err)

@@ -20,7 +20,8 @@ import (
 // order. Exactly one payment per order is made and everybody knows who lost.
 func testSlotRace(t *testing.T, e Engine) {
 	const orders, racers, size = 50, 16, 10
-	f := e.open(t, sqlstore.Options{})
+	log := &recorder{}
+	f := e.open(t, sqlstore.Options{Logger: slog.New(log)})
 	var won [orders]atomic.Int64
 	var wg sync.WaitGroup
 	for r := range racers {
@@ -43,6 +44,9 @@ func testSlotRace(t *testing.T, e Engine) {
 		})
 	}
 	wg.Wait()
+	if n := log.count("deadlock"); n > 0 && !e.InsertsDeadlock {
+		t.Errorf("%d deadlocks although batches insert in one order", n)
+	}
 	for o := range won {
 		if n := won[o].Load(); n != 1 {
 			t.Errorf("order %d: %d racers were told that they won", o, n)
@@ -143,7 +147,9 @@ func (r *recorder) Enabled(context.Context, slog.Level) bool { return true }
 func (r *recorder) Handle(_ context.Context, rec slog.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.messages = append(r.messages, rec.Message)
+	text := rec.Message
+	rec.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	r.messages = append(r.messages, strings.ToLower(text))
 	return nil
 }
 
