@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
+// Crowds are not parallel tests: they run before those, one after another, so
+// that what they meet is the service's own contention.
 const crowd = 50
 
 // Fifty requests with one key over two processes while the channel is slow:
 // exactly one executes, the others are told to wait, all get its answer later.
 func TestT19_F02_CrowdWithOneKey(t *testing.T) {
-	t.Parallel()
 	w, no, key := twoNodes(t), newOrder("T19"), newKey()
 	w.slow(t, no, "confirm", time.Second, always)
 	rs := together(crowd, func(int) resp { return w.pay(pay{order: no, key: key}) })
@@ -55,7 +56,6 @@ func TestT19_F02_CrowdWithOneKey(t *testing.T) {
 
 // The same crowd, willing to wait: all get the one answer.
 func TestT20_CrowdThatWaits(t *testing.T) {
-	t.Parallel()
 	w, no, key := twoNodes(t), newOrder("T20"), newKey()
 	w.slow(t, no, "confirm", time.Second, always)
 	rs := together(crowd, func(int) resp { return w.pay(pay{order: no, key: key, prefer: "wait=10"}) })
@@ -78,7 +78,6 @@ func TestT20_CrowdThatWaits(t *testing.T) {
 // Fifty requests with fifty keys for one order over two processes: one charge,
 // counted by the channel; nobody is told that the service is broken.
 func TestT55_F02_CrowdWithManyKeys(t *testing.T) {
-	t.Parallel()
 	w, no := twoNodes(t), newOrder("T55")
 	w.slow(t, no, "create", 300*time.Millisecond, always)
 	w.slow(t, no, "confirm", 700*time.Millisecond, always)
@@ -125,7 +124,6 @@ func TestT55_F02_CrowdWithManyKeys(t *testing.T) {
 // What two ports of a published sample charged twice for every key: eight equal
 // requests at once, over two processes, for many keys.
 func TestG01_G11_EqualRequestsTogether(t *testing.T) {
-	t.Parallel()
 	w := twoNodes(t)
 	const orders, twins = 30, 8
 	var nos, keys []string
@@ -148,7 +146,6 @@ func TestG01_G11_EqualRequestsTogether(t *testing.T) {
 
 // Many callers see PROCESSING without a channel id: none of them calls.
 func TestG04_ProcessingWithoutChannelID(t *testing.T) {
-	t.Parallel()
 	w, no, key := twoNodes(t), newOrder("G04"), newKey()
 	w.slow(t, no, "create", time.Second, always)
 	first := make(chan resp, 1)
@@ -178,7 +175,6 @@ func TestG04_ProcessingWithoutChannelID(t *testing.T) {
 // Two processes with their workers and many callers take one unknown attempt
 // over: they ask one after another, and one of them sends at most.
 func TestA05_J01_W09_TwoWorkersOneAttempt(t *testing.T) {
-	t.Parallel()
 	w, no, key := twoNodes(t), newOrder("A05"), newKey()
 	w.fault(t, no, "confirm", "lose_request", 1)
 	w.fault(t, no, "query", "http_500_before", 1)
@@ -206,7 +202,6 @@ func TestA05_J01_W09_TwoWorkersOneAttempt(t *testing.T) {
 // Payer, customer service, a job and a poller act on one order at once: one
 // change of state, and it is what the books say.
 func TestA08_EverybodyAtOnce(t *testing.T) {
-	t.Parallel()
 	w := twoNodes(t)
 	for round := range 6 {
 		no, key := newOrder("A08"), newKey()
@@ -273,7 +268,6 @@ func settles(t *testing.T, w *world, no string) {
 // Payments of two different attempts of one order become known at the same
 // instant: the order row puts them one after another.
 func TestC06_TwoAttemptsKnownAtOnce(t *testing.T) {
-	t.Parallel()
 	w, no := twoNodes(t), newOrder("C06")
 	a := w.pay(pay{order: no, card: threeDS}).payment()
 	b := w.pay(pay{order: no, card: "pm_card_threeDSecure2Required"}).payment()
@@ -292,7 +286,6 @@ func TestC06_TwoAttemptsKnownAtOnce(t *testing.T) {
 // Many orders at once, each with two keys, while status polls run: every order
 // is charged once (return page, poller and first answer race).
 func TestW01_PollersRaceWithAnswers(t *testing.T) {
-	t.Parallel()
 	w := twoNodes(t)
 	const orders = 25
 	var nos []string
@@ -393,7 +386,6 @@ func TestT17_RotatedAPIKey(t *testing.T) {
 // Shops that all check out at once: bounded connections, and whoever is refused
 // was refused before anything was sent.
 func TestP02_ManyCheckoutsAtOnce(t *testing.T) {
-	t.Parallel()
 	w := twoNodes(t)
 	const checkouts = 200
 	nos := make([]string, checkouts)
