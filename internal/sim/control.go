@@ -27,6 +27,7 @@ func (s *Sim) routes() http.Handler {
 		"/_sim/charge":         {"POST": s.charge},
 		"/_sim/faults":         {"GET": s.listFaults, "POST": s.addFault, "DELETE": s.deleteFaults},
 		"/_sim/faults/{id}":    {"DELETE": s.deleteFaults},
+		"/_sim/switches":       {"GET": s.listSwitches, "POST": s.setSwitch, "DELETE": s.resetSwitches},
 		"/_sim/notices/resend": {"POST": s.resend},
 		"/_sim/credentials":    {"GET": s.credentials},
 	}
@@ -276,6 +277,28 @@ func (s *Sim) deleteFaults(r *http.Request) (int, any, error) {
 		return 0, nil, fmt.Errorf("%w: fault %q", core.ErrUnknown, id)
 	}
 	return http.StatusOK, map[string]int{"deleted": n}, nil
+}
+
+func (s *Sim) listSwitches(*http.Request) (int, any, error) {
+	return http.StatusOK, map[string]any{"switches": s.w.Switches()}, nil
+}
+
+func (s *Sim) setSwitch(r *http.Request) (int, any, error) {
+	var in struct {
+		Channel string `json:"channel"`
+		Switch  string `json:"switch"`
+		Value   string `json:"value"`
+	}
+	if err := decode(r, &in); err != nil {
+		return 0, nil, err
+	}
+	out, err := s.w.SetSwitch(in.Channel, in.Switch, in.Value)
+	return http.StatusOK, out, err
+}
+
+func (s *Sim) resetSwitches(r *http.Request) (int, any, error) {
+	s.w.ResetSwitches()
+	return s.listSwitches(r)
 }
 
 func (s *Sim) resend(r *http.Request) (int, any, error) {

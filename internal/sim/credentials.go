@@ -23,6 +23,7 @@ import (
 const (
 	keyAlipayApp        = "alipay-app"
 	keyAlipayPlatform   = "alipay-platform"
+	keyAlipayRoot       = "alipay-root"
 	keyWechatMerchant   = "wechatpay-merchant"
 	keyWechatPublic     = "wechatpay-public"
 	keyWechatPlatform   = "wechatpay-platform"
@@ -36,13 +37,13 @@ const (
 // second for all of them, and keeps them in the data folder.
 type keyring struct {
 	dir  string
-	seed core.Seed
+	w    *core.World // has the seed once it is open
 	mu   sync.Mutex
 	keys map[string]*rsa.PrivateKey
 }
 
-func newKeyring(dataDir string, seed core.Seed) *keyring {
-	return &keyring{dir: filepath.Join(dataDir, "keys"), seed: seed, keys: map[string]*rsa.PrivateKey{}}
+func newKeyring(dataDir string, w *core.World) *keyring {
+	return &keyring{dir: filepath.Join(dataDir, "keys"), w: w, keys: map[string]*rsa.PrivateKey{}}
 }
 
 // get returns the keys of the labels, in their order.
@@ -85,7 +86,7 @@ func (k *keyring) loadOrMake(label string) (*rsa.PrivateKey, error) {
 		}
 		// A file that was cut off by a crash is made again.
 	}
-	key, err := k.seed.RSA(label)
+	key, err := k.w.Seed.RSA(label)
 	if err != nil {
 		return nil, fmt.Errorf("sim: key %s: %w", label, err)
 	}
@@ -121,9 +122,23 @@ func publicPEM(key *rsa.PrivateKey) (string, error) {
 // certificate is the self-signed certificate of a key; it too is the same for
 // the same seed, since PKCS #1 v1.5 signatures have no randomness.
 func certificate(key *rsa.PrivateKey, name, serial string) (string, error) {
+	der, err := issue(nil, key, key, name, serial)
+	if err != nil {
+		return "", err
+	}
+	return certificatePEM(der), nil
+}
+
+func certificatePEM(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// issue makes the certificate of a key, signed by an issuer with its key;
+// without an issuer it is an authority that signs itself.
+func issue(issuer *x509.Certificate, signer, key *rsa.PrivateKey, name, serial string) ([]byte, error) {
 	n, ok := new(big.Int).SetString(serial, 16)
 	if !ok {
-		return "", errors.New("sim: serial number")
+		return nil, errors.New("sim: serial number")
 	}
 	from := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	t := &x509.Certificate{
@@ -131,31 +146,20 @@ func certificate(key *rsa.PrivateKey, name, serial string) (string, error) {
 		NotBefore: from, NotAfter: from.Add(certificateLifetime), SignatureAlgorithm: x509.SHA256WithRSA,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
-	if err != nil {
-		return "", fmt.Errorf("sim: %w", err)
+	if issuer == nil {
+		issuer = t
+		t.IsCA, t.BasicConstraintsValid, t.KeyUsage = true, true, t.KeyUsage|x509.KeyUsageCertSign
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), nil
+	der, err := x509.CreateCertificate(rand.Reader, t, issuer, &key.PublicKey, signer)
+	if err != nil {
+		return nil, fmt.Errorf("sim: %w", err)
+	}
+	return der, nil
 }
 
 // serial is a certificate number: 40 upper-case hexadecimal digits, positive.
 func (k *keyring) serial(label string) string {
-	return "5" + strings.ToUpper(k.seed.Hex(label+" serial", 39))
-}
-
-func (k *keyring) alipay() (map[string]string, error) {
-	keys, err := k.get(keyAlipayApp, keyAlipayPlatform)
-	if err != nil {
-		return nil, err
-	}
-	private, err1 := privatePEM(keys[0])
-	public, err2 := publicPEM(keys[1])
-	return map[string]string{
-		"app_id":            "20210" + k.seed.Digits("alipay app id", 11),
-		"seller_id":         "2088" + k.seed.Digits("alipay seller id", 12),
-		"app_private_key":   private,
-		"alipay_public_key": public,
-	}, errors.Join(err1, err2)
+	return "5" + strings.ToUpper(k.w.Seed.Hex(label+" serial", 39))
 }
 
 func (k *keyring) wechatpay() (map[string]string, error) {
@@ -168,15 +172,15 @@ func (k *keyring) wechatpay() (map[string]string, error) {
 	serial := k.serial(keyWechatPlatform)
 	cert, err3 := certificate(keys[2], "Tenpay.com Root CA (simulated)", serial)
 	return map[string]string{
-		"appid":                   "wx" + k.seed.Hex("wechatpay appid", 16),
-		"mchid":                   k.seed.Digits("wechatpay mchid", 10),
+		"appid":                   "wx" + k.w.Seed.Hex("wechatpay appid", 16),
+		"mchid":                   k.w.Seed.Digits("wechatpay mchid", 10),
 		"merchant_serial":         k.serial(keyWechatMerchant),
 		"merchant_private_key":    private,
-		"wechatpay_public_key_id": "PUB_KEY_ID_" + k.seed.Digits("wechatpay public key id", 32),
+		"wechatpay_public_key_id": "PUB_KEY_ID_" + k.w.Seed.Digits("wechatpay public key id", 32),
 		"wechatpay_public_key":    public,
 		"platform_serial":         serial,
 		"platform_certificate":    cert,
-		"apiv3_key":               k.seed.Text("wechatpay apiv3 key", 0, 32),
+		"apiv3_key":               k.w.Seed.Text("wechatpay apiv3 key", 0, 32),
 	}, errors.Join(err1, err2, err3)
 }
 
@@ -189,8 +193,8 @@ func (k *keyring) c2p() (map[string]string, error) {
 	merchant, err2 := certificate(keys[0], "SIM merchant", k.serial(key2c2pMerchant))
 	channel, err3 := certificate(keys[1], "2C2P (simulated)", k.serial(key2c2pChannel))
 	return map[string]string{
-		"merchant_id":          "SIM" + k.seed.Digits("2c2p merchant id", 9),
-		"secret":               strings.ToUpper(k.seed.Hex("2c2p secret", 64)),
+		"merchant_id":          "SIM" + k.w.Seed.Digits("2c2p merchant id", 9),
+		"secret":               strings.ToUpper(k.w.Seed.Hex("2c2p secret", 64)),
 		"currency":             "SGD",
 		"merchant_private_key": private,
 		"merchant_certificate": merchant,
@@ -206,8 +210,9 @@ func (s *Sim) credentials(r *http.Request) (int, any, error) {
 		base = "http://" + r.Host
 	}
 	sources := map[string]func() (map[string]string, error){
-		"alipay": s.ring.alipay, "wechatpay": s.ring.wechatpay, "2c2p": s.ring.c2p,
-		"stripe": s.channels["stripe"].Credentials,
+		"alipay":    func() (map[string]string, error) { return s.ring.alipay(r.URL.Query().Get("certificates") == "1") },
+		"wechatpay": s.ring.wechatpay, "2c2p": s.ring.c2p,
+		"stripe": s.stripe.Credentials,
 	}
 	if only := r.URL.Query().Get("channel"); only != "" {
 		source, ok := sources[only]
@@ -229,12 +234,19 @@ func (s *Sim) credentials(r *http.Request) (int, any, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		c["base_url"] = base + "/" + name
-		if name == "stripe" {
-			// Stripe's own clients accept no path in front of /v1.
-			c["base_url"] = base
-		}
+		c["base_url"] = base + basePath(name)
 		out[name] = c
 	}
 	return http.StatusOK, out, nil
+}
+
+// basePath is what follows the host in a channel's base_url.
+func basePath(channel string) string {
+	switch channel {
+	case "stripe":
+		return "" // Stripe's own clients accept no path in front of /v1
+	case "alipay":
+		return "/alipay/gateway.do"
+	}
+	return "/" + channel
 }

@@ -21,7 +21,7 @@ button.pay{background:#0a6cff;color:#fff}details{margin-top:24px;color:#667}deta
 </style></head><body><main>
 {{if .Open}}<p>Test payment 测试支付</p><p class="amount">{{.Amount}}</p>
 <form method="post"><button class="pay" name="outcome" value="paid">Pay 付款</button>
-<details><summary>More 更多</summary><button name="outcome" value="declined">Let the bank decline</button>
+<details><summary>More 更多</summary>{{if .Unopened}}<button name="outcome" value="scanned">Log in, do not pay yet</button>{{end}}<button name="outcome" value="declined">Let the bank decline</button>
 <button name="outcome" value="abandoned">Leave without paying</button></details></form>
 {{else if .Paid}}<p class="amount">{{.Amount}}</p><p>Payment received. You can close this page.<br>付款已收到，可以关闭此页面。</p>
 {{else}}<p>There is nothing to pay here. You can close this page.<br>此处无需付款，可以关闭此页面。</p>{{end}}

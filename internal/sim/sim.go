@@ -3,8 +3,8 @@
 // faults on every operation. It is the independent judge of the service and
 // is written from public facts about the channels alone.
 //
-// A channel is a package beside this one (stripesim) that is plugged in by
-// Open; core is what channels share, journal is their storage.
+// A channel is a package beside this one (stripesim, alipaysim) that is plugged
+// in by Open; core is what channels share, journal is their storage.
 // docs/simulator.md describes the control API.
 //
 // The package must not know anything else of this module: neither the
@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/payonce/payonce/internal/sim/alipaysim"
 	"github.com/payonce/payonce/internal/sim/core"
 	"github.com/payonce/payonce/internal/sim/stripesim"
 )
@@ -56,7 +57,6 @@ type channel interface {
 	Page(id string) (core.PageState, error)
 	PayPage(id, outcome string) error
 	Targets(n core.Notice) map[string]core.Target
-	Credentials() (map[string]string, error)
 }
 
 // mount is a path prefix of a channel, with and without its name in front.
@@ -72,6 +72,7 @@ type Sim struct {
 	channels map[string]channel
 	mounts   []mount
 	ring     *keyring
+	stripe   *stripesim.Stripe
 	client   *http.Client
 	control  http.Handler
 }
@@ -91,11 +92,13 @@ func Open(opts Options) (*Sim, error) {
 	s := &Sim{opts: opts, channels: map[string]channel{}, client: core.NoRedirects()}
 	s.w = core.New(core.Options{DataDir: opts.DataDir, Seed: opts.Seed, ClockListeners: opts.ClockListeners,
 		Logger: opts.Logger, Now: opts.Now, Client: s.client})
-	s.plug(stripesim.New(s.w, opts.StripeWebhook, opts.BaseURL), "/stripe/v1/", "/v1/")
+	s.ring = newKeyring(opts.DataDir, s.w)
+	s.plug(alipaysim.New(s.w, s.ring.alipayKeys(), opts.BaseURL), "/alipay/", "/gateway.do", "/_sim/alipay/")
+	s.stripe = stripesim.New(s.w, opts.StripeWebhook, opts.BaseURL)
+	s.plug(s.stripe, "/stripe/v1/", "/v1/")
 	if err := s.w.Open(); err != nil {
 		return nil, err
 	}
-	s.ring = newKeyring(opts.DataDir, s.w.Seed)
 	for _, ch := range s.channels {
 		ch.Resume()
 	}

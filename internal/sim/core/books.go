@@ -51,6 +51,7 @@ var Outcomes = []string{"paid", "declined", "abandoned", "scanned"}
 type PageState struct {
 	Amount    string
 	Open      bool
+	Unopened  bool // the channel has no payment yet: the payer may log in first
 	Paid      bool
 	ReturnURL string // with the answer in its query; "" when there is none
 }

@@ -61,7 +61,12 @@ func (s Seed) Digits(label string, n int) string {
 }
 
 // Hex is n lower-case hexadecimal digits.
-func (s Seed) Hex(label string, n int) string { return s.pick(label, 0, n, "0123456789abcdef") }
+func (s Seed) Hex(label string, n int) string { return s.HexOf(label, 0, n) }
+
+// HexOf is n lower-case hexadecimal digits for the serial-th use of a label.
+func (s Seed) HexOf(label string, serial int64, n int) string {
+	return s.pick(label, serial, n, "0123456789abcdef")
+}
 
 func (s Seed) pick(label string, serial int64, n int, letters string) string {
 	st := stream{seed: s, label: string(binary.BigEndian.AppendUint64([]byte(label+"\x00"), uint64(serial)))}

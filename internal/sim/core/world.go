@@ -57,10 +57,11 @@ type World struct {
 	boot     string // label of this start
 	requests atomic.Int64
 
-	clock   clock
-	faults  faults
-	calls   calls
-	notices notices
+	clock    clock
+	faults   faults
+	switches switches
+	calls    calls
+	notices  notices
 
 	// Timers on the virtual and on the real clock.
 	timers     *schedule
