@@ -103,6 +103,12 @@ type Method struct {
 	Number func(Request) string
 	// Bytes returns what of the stored request the step sends; nil: all of it.
 	Bytes func(step Step, stored []byte) []byte
+	// Sent reads from a request what must equal it, where the channel wants more
+	// in a request than stored bytes (a fresh timestamp and its signature); nil:
+	// the body.
+	Sent func(Request) []byte
+	// OneCurrency: the channel's answers name no currency, since it has only one.
+	OneCurrency bool
 }
 
 // Suite declares an adapter.
@@ -127,6 +133,7 @@ func Run(t *testing.T, s Suite) {
 		t.Run(m.Intent.Method, func(t *testing.T) {
 			r := &runner{suite: s, m: m}
 			t.Run("Compose", r.compose)
+			t.Run("SelfSigned", r.selfSigned)
 			t.Run("Statements", r.statements)
 			t.Run("Codes", r.codes)
 			t.Run("ReportedAsIs", r.asIs)
