@@ -130,6 +130,24 @@ func TestE01_ADeclinedObjectIsReplacedByAWishOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestA06_APayerWhoWaitsMayChooseAnotherWay(t *testing.T) {
+	o := openOrder()
+	p := attempt(payonce.Pending)
+	p.Action = &payonce.Action{Type: "redirect", URL: "https://bank.example/"}
+	o.Payments = []*payonce.Payment{p}
+	r := newRig(t, o, nil)
+	r.post(r.path+"/pay", url.Values{"ended": {"0"}, "replace": {""}})      // the second click of the first wish
+	r.post(r.path+"/pay", url.Values{"ended": {"0"}, "replace": {"pay_1"}}) // another way, in two tabs
+	r.post(r.path+"/pay", url.Values{"ended": {"0"}, "replace": {"pay_1"}})
+	r.post(r.path+"/pay", url.Values{"ended": {"0"}, "replace": {"pay_2"}}) // never shown
+	if len(r.paid) != 3 || r.paid[0].Key == r.paid[1].Key || r.paid[1].Key != r.paid[2].Key {
+		t.Errorf("asked %d times", len(r.paid))
+	}
+	if body := r.get(r.path).Body.String(); !strings.Contains(body, `data-test="other-way"`) || !strings.Contains(body, `href="https://bank.example/"`) {
+		t.Error("the page offers only one of going on and another way")
+	}
+}
+
 func TestR17_ReturnPagesChangeNothing(t *testing.T) {
 	o := openOrder()
 	o.Payments = []*payonce.Payment{attempt(payonce.Unknown)}

@@ -70,6 +70,7 @@ var texts = map[string][2]string{
 	"waiting-more":          {"Please finish at your bank or payment app. This page follows by itself.", "请在银行或支付应用中完成，本页会自动更新。"},
 	"continue":              {"Continue", "继续"},
 	"scan":                  {"Scan with your payment app", "请用支付应用扫码"},
+	"other-way":             {"Choose another way", "换一种支付方式"},
 	"paid":                  {"Paid", "支付成功"},
 	"paid-more":             {"Thank you. The shop knows.", "谢谢，商家已收到付款。"},
 	"surplus":               {"More was paid than the order asked for. What is too much does not count and goes back to you:", "实际支付多于订单金额，多付的部分不计入订单，将退还给您："},

@@ -43,9 +43,11 @@ func (v *view) MayPay() bool {
 func (v *view) Final() bool { return v.Phase == phasePaid || v.Phase == phaseClosed }
 
 // Replace is the payment that a new wish replaces: one whose last try was
-// declined but whose object the payer could use again.
+// declined but whose object the payer could use again, or one that waits for a
+// payer who wants another way. The engine closes it at the channel first.
 func (v *view) Replace() string {
-	if v.MayPay() && v.Payment != nil && v.Payment.Status == payonce.Pending {
+	declined := v.MayPay() && v.Payment != nil && v.Payment.Status == payonce.Pending
+	if declined || v.Phase == phaseWaiting {
 		return v.Payment.ID
 	}
 	return ""

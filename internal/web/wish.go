@@ -32,13 +32,16 @@ func (p *pages) readWish(r *http.Request, v *view) (wish, error) {
 	if err := r.ParseForm(); err != nil {
 		return w, payonce.Invalid("", "the form cannot be read")
 	}
-	w.ended, w.replace = v.Ended, v.Replace()
+	w.ended, w.replace = v.Ended, r.PostForm.Get("replace")
+	if w.replace != v.Replace() && (w.replace != "" || v.MayPay()) {
+		return w, errStale
+	}
 	if shown := r.PostForm.Get("ended"); shown != "" {
 		n, err := strconv.Atoi(shown)
 		if err != nil || n > v.Ended {
 			return w, payonce.Invalid("", "the form is not one of ours")
 		}
-		if n < v.Ended || r.PostForm.Get("replace") != w.replace {
+		if n < v.Ended {
 			return w, errStale
 		}
 	}

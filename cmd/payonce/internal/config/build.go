@@ -216,7 +216,8 @@ func (l *loader) account(at string, s *accountSettings) Account {
 		l.add("%s.environment: must be test or live", at)
 	}
 	if a.BaseURL != "" {
-		l.httpURL(at+".base_url", a.BaseURL, live)
+		address, _, _ := strings.Cut(a.BaseURL, "?") // a query goes along with every call
+		l.httpURL(at+".base_url", address, live)
 	}
 	a.SecretKey = l.required(at, "secret_key", s.SecretKey, s.SecretKeyFile)
 	a.WebhookSecret = l.required(at, "webhook_secret", s.WebhookSecret, s.WebhookSecretFile)

@@ -28,7 +28,7 @@ merchants:
     surplus: review
     accounts:
       - {id: s1, channel: stripe, environment: live, secret_key: sk_live_x, webhook_secret: whsec_x, publishable_key: pk_live_x}
-      - {id: s2, channel: stripe, environment: test, secret_key: sk_test_x, webhook_secret: whsec_y, base_url: "http://127.0.0.1:9090/stripe/", trusted_date: true, paused: true}
+      - {id: s2, channel: stripe, environment: test, secret_key: sk_test_x, webhook_secret: whsec_y, base_url: "http://127.0.0.1:9090/stripe?strict=1", trusted_date: true, paused: true}
 `
 
 func write(t *testing.T, name, text string, mode os.FileMode) string {
@@ -55,7 +55,7 @@ func TestLoadReadsEveryMember(t *testing.T) {
 	}
 	a := c.Merchants[0].Accounts[1]
 	if c.Merchants[0].Surplus != "review" || a.ID != "s2" || a.Environment != "test" || a.SecretKey.Reveal() != "sk_test_x" ||
-		a.WebhookSecret.Reveal() != "whsec_y" || a.BaseURL != "http://127.0.0.1:9090/stripe" || !a.TrustedDate || !a.Paused {
+		a.WebhookSecret.Reveal() != "whsec_y" || a.BaseURL != "http://127.0.0.1:9090/stripe?strict=1" || !a.TrustedDate || !a.Paused {
 		t.Errorf("account: %+v", a)
 	}
 }
@@ -139,6 +139,7 @@ func TestWrongSettingsAreRefusedByPath(t *testing.T) {
 		"webhook secret missing":  {yaml: account("id: s2, channel: stripe, environment: test, secret_key: k"), want: "merchants[0].accounts[1].webhook_secret: required"},
 		"live key in test":        {yaml: account("id: s2, channel: stripe, environment: test, secret_key: sk_live_k, webhook_secret: w"), want: "accounts[1].secret_key: is a live key"},
 		"test key in live":        {yaml: account("id: s2, channel: stripe, environment: live, secret_key: rk_test_k, webhook_secret: w"), want: "accounts[1].secret_key: is a test key"},
+		"base url form":           {yaml: account("id: s2, channel: stripe, environment: test, secret_key: k, webhook_secret: w, base_url: \"ftp://x/?strict=1\""), want: "accounts[1].base_url: must be an http"},
 		"live over http":          {yaml: account("id: s2, channel: stripe, environment: live, secret_key: k, webhook_secret: w, base_url: \"http://x.example\""), want: "accounts[1].base_url: must be https"},
 		"live with public http":   {yaml: "public_url: http://pay.example\n" + account("id: s2, channel: stripe, environment: live, secret_key: k, webhook_secret: w"), want: "public_url: must be https"},
 		"fingerprint short":       {yaml: "database_url: sqlite:///x.db\nfingerprint_secrets: [{id: f1, secret: short}]\n", want: "fingerprint_secrets[0].secret: needs at least 16 bytes"},
