@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"embed"
 	"encoding/hex"
@@ -128,7 +127,7 @@ func (s *Store) install(ctx context.Context, wanted string) error {
 	id := wanted
 	if id == "" {
 		var random [16]byte
-		_, _ = rand.Read(random[:]) // never fails: crypto/rand aborts the process instead
+		s.o.Runner.Random(random[:])
 		id = hex.EncodeToString(random[:])
 	}
 	now, err := s.Now(ctx)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -182,15 +183,16 @@ func testDeadlockRetry(t *testing.T, e Engine) {
 			t.Fatal(err)
 		}
 	}
+	var strangers sync.WaitGroup
 	done := make(chan error, 1)
 	calls := 0
 	u := pay("o1", "d0", nil)
 	u.Decide = func(v *store.View) error {
 		if calls++; calls == 1 {
-			go func() {
+			strangers.Go(func() {
 				err := run("UPDATE orders SET updated_at = updated_at WHERE key_hash = ?", hashOf("o1"))
 				done <- errors.Join(err, stranger.Commit())
-			}()
+			})
 		}
 		if v.Key != nil {
 			return errKnown

@@ -87,7 +87,7 @@ func (e Engine) fresh(t testing.TB) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = admin.Close() }()
-	name := fmt.Sprintf("payonce_test_%d_%d_%d", os.Getpid(), time.Now().UnixNano()%1e9, serial.Add(1))
+	name := fmt.Sprintf("payonce_test_%d_%d_%d", os.Getpid(), live.Now().UnixNano()%1e9, serial.Add(1))
 	if _, err := admin.ExecContext(context.Background(), fmt.Sprintf(e.Create, name)); err != nil {
 		t.Fatalf("create database: %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/payonce/payonce/internal/store/sqlstore"
 )
 
-// Scope is the merchant and environment of the suite.
+// scope is the merchant and environment of the suite.
 var scope = store.Scope{Merchant: "m1", Environment: payonce.Test}
 
 // fixture is one fresh database and what cases make in it.
@@ -27,7 +27,10 @@ type fixture struct {
 	clock  *run.Clock
 }
 
-var serial atomic.Int64
+var (
+	serial atomic.Int64
+	live   = run.NewLive(nil)
+)
 
 func orderKey(no string) payonce.OrderKey {
 	return payonce.OrderKey{Merchant: scope.Merchant, Environment: scope.Environment, OrderNo: no}
@@ -36,8 +39,8 @@ func orderKey(no string) payonce.OrderKey {
 // newID makes a unique id outside of a transaction.
 func newID(prefix string) string {
 	var random [10]byte
-	run.NewLive(nil).Random(random[:])
-	return payonce.NewID(prefix, time.Now(), random)
+	live.Random(random[:])
+	return payonce.NewID(prefix, live.Now(), random)
 }
 
 // order is an order of 100.00 CNY that is to be made.
@@ -53,7 +56,7 @@ func recordID(key string) *[32]byte {
 }
 
 func salt() (s [16]byte) {
-	run.NewLive(nil).Random(s[:])
+	live.Random(s[:])
 	return s
 }
 
@@ -83,7 +86,7 @@ func pay(no, key string, made *string) *store.Unit {
 		if _, err := v.Permit(p, payonce.Lease{Owner: "node1/1", Until: v.Now.Add(time.Minute)}); err != nil {
 			return err
 		}
-		v.NewKey = &store.KeyRecord{ID: *u.Key, Merchant: no[:0] + scope.Merchant, Environment: scope.Environment, Kind: "payment",
+		v.NewKey = &store.KeyRecord{ID: *u.Key, Merchant: scope.Merchant, Environment: scope.Environment, Kind: "payment",
 			OrderID: v.Order.ID, PaymentID: p.ID, FPVersion: 1, FPSecret: "s1", FP: sha256.Sum256([]byte(key)), AnswerUntil: v.Now.Add(20 * time.Second)}
 		outbox(v)
 		if made != nil {
