@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/payonce/payonce"
 	"github.com/payonce/payonce/bench/internal/books"
@@ -35,6 +36,7 @@ import (
 	"github.com/payonce/payonce/internal/store"
 	"github.com/payonce/payonce/internal/store/postgres"
 	"github.com/payonce/payonce/internal/store/sqlstore"
+	"github.com/payonce/payonce/internal/web"
 	"github.com/payonce/payonce/internal/worker"
 )
 
@@ -66,7 +68,10 @@ func main() {
 	}
 }
 
-const merchant = "bench"
+const (
+	merchant  = "bench"
+	publicURL = "http://127.0.0.1"
+)
 
 func (s *settings) serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
@@ -114,14 +119,18 @@ func (s *settings) wire(ctx context.Context, db *sqlstore.Store, runner *run.Liv
 		return nil, err
 	}
 	committer := store.NewCommitter(runner, db, store.CommitterOptions{Lanes: s.lanes, MaxBatch: s.batch})
-	encoder := httpapi.Encoder{}
+	signer, err := web.NewSigner(installation, publicURL)
+	if err != nil {
+		return nil, err
+	}
+	encoder := httpapi.Encoder{Checkout: signer.CheckoutURL}
 	var accounts []engine.Account
 	for _, a := range []*account{newAccount("fast", 0, b), newAccount("slow", s.slow, b)} {
 		accounts = append(accounts, engine.Account{ID: a.id, Channel: "stripe", Merchant: merchant, Environment: payonce.Test, Adapter: a})
 	}
 	e, err := engine.New(engine.Config{
 		Store: db, Submit: committer.Submit, Runner: runner, Accounts: accounts, Installation: installation,
-		NodeID: "bench", Incarnation: rand.Text(), PublicURL: "http://127.0.0.1", Encoder: encoder, Logger: logger,
+		NodeID: "bench", Incarnation: rand.Text(), PublicURL: publicURL, Encoder: encoder, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
@@ -133,9 +142,11 @@ func (s *settings) wire(ctx context.Context, db *sqlstore.Store, runner *run.Liv
 	}
 	w := worker.New(worker.Config{Engine: e, Queue: db, Runner: runner, Logger: logger})
 	runner.Go("worker", w.Run)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return httpapi.New(httpapi.Options{
 		Engine: e, Reader: db, Fingerprinter: prints, Encoder: encoder, Runner: runner, RequestID: requestID,
-		Logger: logger, Registerer: prometheus.NewRegistry(), Ready: db.Ping, Draining: ctx,
+		Logger: logger, Registerer: registry, Ready: db.Ping, Draining: ctx,
 	})
 }
 
@@ -155,7 +166,8 @@ func listen(ctx context.Context, handler http.Handler, b *books.Books, runner *r
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	if err := json.NewEncoder(os.Stdout).Encode(wire.Ready{Addr: l.Addr().String(), Control: control}); err != nil {
