@@ -168,6 +168,13 @@ func (e *Engine) store(ctx context.Context, h *held, caps channel.Capabilities, 
 	pause := 50 * time.Millisecond
 	for {
 		err := e.storeOnce(ctx, point, h, caps, ans, f)
+		if errors.Is(err, store.ErrConflict) && f.Kind != payonce.StateUnknown {
+			// The channel's payment is bound to another order. Nothing follows from it
+			// here, but the evidence is kept and people hear of it.
+			e.alarm(h.payment.Channel, h.payment.ID, AlarmConflict)
+			f = payonce.Fact{Source: f.Source, Reason: AlarmConflict, Fence: f.Fence, Version: f.Version}
+			continue
+		}
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown)
 		if !again || e.Runner.Now().Sub(h.taken) > e.lease {
 			return err
@@ -219,9 +226,7 @@ func (e *Engine) storeOnce(ctx context.Context, point string, h *held, caps chan
 		}
 		verdict = v.Apply(p, fact)
 		if ours {
-			if err := e.decideNext(v, p, caps, fact, fresh, &out, h.next); err != nil {
-				return err
-			}
+			e.decideNext(v, p, caps, fact, fresh, &out, h.next)
 		}
 		if fact.Object != "" && fact.Object != p.ObjectID && p.ObjectID != "" {
 			out.side = fact.Object
@@ -236,11 +241,18 @@ func (e *Engine) storeOnce(ctx context.Context, point string, h *held, caps chan
 	out.answer = answerOf(pending, &out.payment)
 	*h = out
 	if verdict.Alarm != "" {
-		e.Logger.Error("alarm", "code", verdict.Alarm, "payment", h.payment.ID, "step", f.Source)
-		e.Observe("alarm", h.payment.Channel, verdict.Alarm)
+		e.alarm(h.payment.Channel, h.payment.ID, verdict.Alarm)
 	}
 	e.Observe("payment", h.payment.Channel, string(h.payment.Status))
 	return nil
+}
+
+// AlarmConflict: a success names a channel payment that another order holds.
+const AlarmConflict = "charge-of-another-order"
+
+func (e *Engine) alarm(channel, payment, code string) {
+	e.Logger.Error("alarm", "code", code, "payment", payment)
+	e.Observe("alarm", channel, code)
 }
 
 // spend moves on to the next idempotency key at the channel: it stored an answer

@@ -141,23 +141,21 @@ func (e *Engine) decideIntent(v *store.View, r *PayRequest, acct *Account, caps 
 		p.DueAt, in.async = v.Now, true
 		v.NewKey.AnswerUntil = time.Time{}
 	default:
-		if err := e.right(v, p, caps, in); err != nil {
-			return err
-		}
+		e.first(v, p, caps, in)
 	}
 	keep(p)
 	return nil
 }
 
-// right gives the right to the payment's first call.
-func (e *Engine) right(v *store.View, p *payonce.Payment, caps channel.Capabilities, in *intended) error {
-	if caps.Prepared && p.ObjectID == "" {
-		in.next = stepPrepare
-		return v.Prepare(p, e.leaseFrom(v.Now))
+// first takes the right to the first call of an attempt that was never sent, or
+// ends it where nothing may be sent any more.
+func (e *Engine) first(v *store.View, p *payonce.Payment, caps channel.Capabilities, in *intended) {
+	var h held
+	if e.right(v, p, caps, &h) {
+		in.next, in.permit = h.next, h.permit
+		return
 	}
-	permit, err := v.Permit(p, e.leaseFrom(v.Now))
-	in.next, in.permit = stepBegin, permit
-	return err
+	v.CancelUnsent(p, "order-not-open", "")
 }
 
 func (e *Engine) newPayment(v *store.View, r *PayRequest, acct *Account, caps channel.Capabilities, amount payonce.Amount, ins [32]byte) (*payonce.Payment, error) {
@@ -211,15 +209,11 @@ func (e *Engine) decideKnown(v *store.View, r *PayRequest, in *intended, keep fu
 		return nil
 	}
 	switch {
-	case p.Status == payonce.Created && !v.Order.Chargeable(v.Now), p.Status == payonce.Created && p.Superseded:
-		v.CancelUnsent(p, "order-not-open", "")
 	case p.Status == payonce.Created && r.Prefer.RespondAsync:
 		p.CallerAt, p.DueAt, in.async = v.Now, v.Now, true
 	case p.Status == payonce.Created:
 		p.CallerAt = v.Now
-		if err := e.right(v, p, caps, in); err != nil {
-			return err
-		}
+		e.first(v, p, caps, in)
 	case stale(p, caps, v.Now):
 		c := *p
 		in.blocker = &c
@@ -236,9 +230,7 @@ func (e *Engine) decideConverge(v *store.View, r *PayRequest, p *payonce.Payment
 	in.converged = true
 	p.CallerAt = v.Now
 	if p.Status == payonce.Created && p.LeaseOwner == "" && !r.Prefer.RespondAsync {
-		if err := e.right(v, p, caps, in); err != nil {
-			return err
-		}
+		e.first(v, p, caps, in)
 	}
 	keep(p)
 	return nil

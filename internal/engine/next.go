@@ -12,32 +12,43 @@ import (
 // stored what the last call learned, or releases the lease and says when a
 // worker looks again. It is called only under a fence that is still current;
 // fresh tells that nothing else was learned since the question.
-func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capabilities, f payonce.Fact, fresh bool, out *held, did step) error {
-	var err error
+func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capabilities, f payonce.Fact, fresh bool, out *held, did step) {
 	switch {
 	case !p.Status.Live():
 		e.afterEnd(v, p, f, did)
-		return nil
-	case mayBegin(v, p, f, did, out.closing):
-		out.next = stepBegin
-		out.permit, err = v.Permit(p, e.leaseFrom(v.Now))
-		return err
-	case fresh && mayResend(v, p, caps, f, did, out.closing):
-		out.next = stepBegin
-		if caps.Prepared && p.ObjectID == "" {
-			out.next = stepPrepare
-			return v.Prepare(p, e.leaseFrom(v.Now))
+		return
+	case mayBegin(v, p, f, did, out.closing), fresh && mayResend(v, p, caps, f, did, out.closing):
+		if e.right(v, p, caps, out) {
+			return
 		}
-		out.permit, err = v.Permit(p, e.leaseFrom(v.Now))
-		return err
 	case mustClose(v, p, f, did, out.closing):
-		out.next = stepClose
-		return v.Close(p, e.leaseFrom(v.Now))
+		if v.Close(p, e.leaseFrom(v.Now)) == nil {
+			out.next = stepClose
+			return
+		}
 	}
 	p.Asks++
 	v.Release(p, e.due(v, p))
-	return nil
 }
+
+// right gives the right to the payment's next money call, or to prepare its
+// object first. False: the order or the payment does not take one any more.
+func (e *Engine) right(v *store.View, p *payonce.Payment, caps channel.Capabilities, out *held) bool {
+	if caps.Prepared && p.ObjectID == "" {
+		if v.Prepare(p, e.leaseFrom(v.Now)) != nil {
+			return false
+		}
+		out.next = stepPrepare
+		return true
+	}
+	permit, err := v.Permit(p, e.leaseFrom(v.Now))
+	if err != nil {
+		return false
+	}
+	out.next, out.permit = stepBegin, permit
+	return true
+}
+
 
 // mayBegin: the prepared object is stored, and the order still takes it.
 func mayBegin(v *store.View, p *payonce.Payment, f payonce.Fact, did step, closing bool) bool {

@@ -81,8 +81,8 @@ func (e *Engine) claim(ctx context.Context, k payonce.OrderKey, id, actor string
 			// Nobody can ask for it now; look again later, never give it up.
 			p.Asks++
 			v.Release(p, e.due(v, p))
-		} else if err := e.decideClaim(v, p, caps, &out); err != nil {
-			return err
+		} else {
+			e.decideClaim(v, p, caps, &out)
 		}
 		pending = v
 		out.payment, out.order = *p, *v.Order
@@ -97,36 +97,27 @@ func (e *Engine) claim(ctx context.Context, k payonce.OrderKey, id, actor string
 
 // decideClaim chooses the first step of a payment that was taken over: what was
 // provably never sent is taken up or ended, everything else is asked about.
-func (e *Engine) decideClaim(v *store.View, p *payonce.Payment, caps channel.Capabilities, out *held) error {
+func (e *Engine) decideClaim(v *store.View, p *payonce.Payment, caps channel.Capabilities, out *held) {
 	if !p.Status.Live() {
-		if p.Status == payonce.Succeeded || p.LastAsked || len(p.Permits) == 0 {
+		if p.Status == payonce.Succeeded || p.LastAsked || len(p.Permits) == 0 && !p.HandedOut {
 			v.Release(p, time.Time{})
-			return nil
+			return
 		}
 		v.Claim(p, e.leaseFrom(v.Now), "last-question")
 		out.next = stepQuery
-		return nil
+		return
 	}
 	v.Claim(p, e.leaseFrom(v.Now), "lease-over")
 	if unsent(p) {
-		if out.closing || !wanted(p, v.Now) || !v.MayCharge(p) {
+		if out.closing || !wanted(p, v.Now) || !e.right(v, p, caps, out) {
 			v.CancelUnsent(p, "never-sent", "")
-			return nil
 		}
-		if caps.Prepared && p.ObjectID == "" {
-			out.next = stepPrepare
-			return v.Prepare(p, e.leaseFrom(v.Now))
-		}
-		var err error
-		out.next = stepBegin
-		out.permit, err = v.Permit(p, e.leaseFrom(v.Now))
-		return err
+		return
 	}
 	if out.closing {
 		v.GiveUp(p)
 	}
 	out.next = stepQuery
-	return nil
 }
 
 // unsent reports whether no money call of the payment can have had an effect: a

@@ -42,6 +42,8 @@ type Unit struct {
 	Create *payonce.Order
 	// Key is the idempotency record to look up under the lock, nil for none.
 	Key *[32]byte
+	// Notice is the message of a channel to look up under the lock, nil for none.
+	Notice *NoticeID
 	// Actor and Salt go into the audit entries; a random salt per attempt lets
 	// the store recognise its own commit when the answer was lost.
 	Actor string
@@ -56,11 +58,13 @@ type View struct {
 	payonce.Aggregate
 	Created bool       // there was no such order; it is made by this unit
 	Key     *KeyRecord // of Unit.Key as stored, nil when unknown
+	Notice  *Notice    // of Unit.Notice as stored, nil when unknown
 
 	// What the decision adds. Changed fields of Order, Payments and Charges, new
 	// elements of Payments and Charges, and Changes are found by the store.
-	NewKey   *KeyRecord
-	Evidence []Evidence
+	NewKey    *KeyRecord
+	NewNotice *Notice // stored, or takes the place of a parked one
+	Evidence  []Evidence
 	Answers  []Answer
 	Outbox   []OutboxEvent
 }
@@ -97,6 +101,46 @@ type Evidence struct {
 	Detail    string // stable code or the channel's code
 	Raw       []byte
 	At        time.Time
+}
+
+// NoticeID identifies a message of a channel: at most one row for each.
+type NoticeID struct {
+	Account string
+	EventID string
+}
+
+// States of a stored notice. A parked one names a number that is not known here
+// (yet); it is looked at again.
+const (
+	NoticeApplied = "applied"
+	NoticeParked  = "parked"
+)
+
+// Notice is a verified message of a channel as it was received.
+type Notice struct {
+	NoticeID
+	Status     string
+	Type       string // the channel's word
+	Number     string
+	Object     string
+	PaymentID  string // "" while parked
+	Headers    string // JSON
+	Body       []byte
+	ReceivedAt time.Time
+	DueAt      time.Time // when a parked one is looked at again; zero: never
+}
+
+// Notices keeps messages that have no order to be written with.
+type Notices interface {
+	// Notice returns a stored notice, so that a duplicate is answered without a
+	// lock.
+	Notice(ctx context.Context, id NoticeID) (*Notice, error)
+	// Park stores a notice of an unknown number; one that is stored stays as it is.
+	Park(ctx context.Context, n Notice) error
+	// DueNotices returns parked notices whose time has passed, oldest first.
+	DueNotices(ctx context.Context, limit int) ([]Notice, error)
+	// Postpone moves a parked notice to another time, zero for never.
+	Postpone(ctx context.Context, id NoticeID, due time.Time) error
 }
 
 // Answer is the stored final answer of a payment in one state.
@@ -200,8 +244,9 @@ type Reader interface {
 	Orders(ctx context.Context, s Scope, f OrderFilter) ([]*OrderWithPayments, error)
 	Payment(ctx context.Context, s Scope, id string) (*payonce.Payment, error)
 	Payments(ctx context.Context, s Scope, f PaymentFilter) ([]*payonce.Payment, error)
-	// Find returns a payment by the number that its account's channel sees.
-	Find(ctx context.Context, account, number string) (*payonce.Payment, error)
+	// Find returns a payment by the number that its account's channel sees, or,
+	// without a number, by the channel's object.
+	Find(ctx context.Context, account, number, object string) (*payonce.Payment, error)
 	Replay(ctx context.Context, key [32]byte) (*Replay, error)
 	// Versions returns the present version of each payment; absent ids are left
 	// out. Watchers of other processes' changes use it.
@@ -244,6 +289,7 @@ type Store interface {
 	Writer
 	Queue
 	Reader
+	Notices
 	Admin
 	Close() error
 }

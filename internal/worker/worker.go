@@ -19,13 +19,20 @@ import (
 // Stepper does one piece of due work; *engine.Engine is one.
 type Stepper interface {
 	Step(ctx context.Context, d store.Due) error
+	StepNotice(ctx context.Context, n store.Notice) error
 	Wake() <-chan struct{}
+}
+
+// Queue is where due work is found; a store is one.
+type Queue interface {
+	store.Queue
+	DueNotices(ctx context.Context, limit int) ([]store.Notice, error)
 }
 
 // Config is what a worker is made of.
 type Config struct {
 	Engine Stepper
-	Queue  store.Queue
+	Queue  Queue
 	Runner run.Runner
 	Logger *slog.Logger
 	// Parallel bounds the steps under way in this process (64).
@@ -40,7 +47,7 @@ type Worker struct {
 	slots chan struct{}
 
 	mu   sync.Mutex
-	busy map[store.Due]bool
+	busy map[any]bool
 }
 
 // New returns a worker.
@@ -54,7 +61,7 @@ func New(c Config) *Worker {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Worker{Config: c, slots: make(chan struct{}, c.Parallel), busy: map[store.Due]bool{}}
+	return &Worker{Config: c, slots: make(chan struct{}, c.Parallel), busy: map[any]bool{}}
 }
 
 // Run looks for work until ctx ends. Steps under way end with the runner.
@@ -90,27 +97,47 @@ func (w *Worker) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	notices, err := w.Queue.DueNotices(ctx, w.Parallel)
+	if err != nil {
+		return err
+	}
 	for _, d := range append(payments, orders...) {
-		if !w.take(d) {
-			continue
+		err := w.start(ctx, d, func(ctx context.Context) error { return w.Engine.Step(ctx, d) })
+		if err != nil {
+			return err
 		}
-		select {
-		case w.slots <- struct{}{}:
-		case <-ctx.Done():
-			w.done(d)
-			return ctx.Err()
+	}
+	for _, n := range notices {
+		err := w.start(ctx, n.NoticeID, func(ctx context.Context) error { return w.Engine.StepNotice(ctx, n) })
+		if err != nil {
+			return err
 		}
-		w.Runner.Go("step", func(ctx context.Context) {
-			defer func() { <-w.slots; w.done(d) }()
-			if err := w.Engine.Step(ctx, d); err != nil && ctx.Err() == nil {
-				w.Logger.Warn("step", "payment", d.PaymentID, "error", err)
-			}
-		})
 	}
 	return nil
 }
 
-func (w *Worker) take(d store.Due) bool {
+// start runs one piece of work, unless it is under way in this process; it waits
+// for a free slot.
+func (w *Worker) start(ctx context.Context, what any, f func(context.Context) error) error {
+	if !w.take(what) {
+		return nil
+	}
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		w.done(what)
+		return ctx.Err()
+	}
+	w.Runner.Go("step", func(ctx context.Context) {
+		defer func() { <-w.slots; w.done(what) }()
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			w.Logger.Warn("step", "error", err)
+		}
+	})
+	return nil
+}
+
+func (w *Worker) take(d any) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.busy[d] {
@@ -120,7 +147,7 @@ func (w *Worker) take(d store.Due) bool {
 	return true
 }
 
-func (w *Worker) done(d store.Due) {
+func (w *Worker) done(d any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.busy, d)

@@ -15,7 +15,7 @@ func (s *Store) compare(j *job) error {
 		j.row.Order = *v.Order
 		v.Order = &j.row.Order
 	}
-	j.writes = j.created || v.NewKey != nil || len(v.Evidence)+len(v.Answers)+len(v.Outbox)+len(v.Changes) > 0
+	j.writes = j.created || v.NewKey != nil || v.NewNotice != nil || len(v.Evidence)+len(v.Answers)+len(v.Outbox)+len(v.Changes) > 0
 	if !j.created {
 		changed, err := differs(orderRows, j.before, j.row)
 		if err != nil {

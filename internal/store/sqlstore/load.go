@@ -20,8 +20,18 @@ func (s *Store) load(ctx context.Context, tx *sql.Tx, jobs []*job) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkFresh(ctx, tx, jobs, keys); err != nil {
+		return err
+	}
+	notices, err := s.loadNotices(ctx, tx, jobs)
+	if err != nil {
+		return err
+	}
 	for _, j := range jobs {
 		s.begin(j, now)
+		if id := j.unit.Notice; id != nil && j.err == nil {
+			j.view.Notice = notices[*id]
+		}
 		if k := j.unit.Key; k != nil && j.err == nil {
 			j.view.Key = keys[*k]
 		}
@@ -84,6 +94,26 @@ func (s *Store) nowAndKeys(ctx context.Context, tx *sql.Tx, jobs []*job) (time.T
 		}
 	})
 	return time.UnixMicro(now).Add(s.offset()).UTC(), keys, err
+}
+
+// checkFresh finds a twin that committed between the two reads: its key is seen,
+// the order that it made was not there to be locked. The picture would show a key
+// without its payment, so the attempt is made again.
+func (s *Store) checkFresh(ctx context.Context, tx *sql.Tx, jobs []*job, keys map[[32]byte]*store.KeyRecord) error {
+	for _, j := range jobs {
+		if j.row != nil || j.unit.Key == nil || keys[*j.unit.Key] == nil {
+			continue
+		}
+		var n int
+		err := tx.QueryRowContext(ctx, s.d.Rebind("SELECT COUNT(*) FROM orders WHERE key_hash = ?"), j.hash[:]).Scan(&n)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return errStale
+		}
+	}
+	return nil
 }
 
 // begin gives a job its view, with a new order where there is none.

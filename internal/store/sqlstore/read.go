@@ -50,7 +50,10 @@ func (s *Store) Payment(ctx context.Context, sc store.Scope, id string) (*payonc
 }
 
 // Find implements store.Reader.
-func (s *Store) Find(ctx context.Context, account, number string) (*payonce.Payment, error) {
+func (s *Store) Find(ctx context.Context, account, number, object string) (*payonce.Payment, error) {
+	if number == "" {
+		return one(query(ctx, s, paymentRows, "WHERE t.object_id = ? AND t.account = ?", object, account))
+	}
 	return one(query(ctx, s, paymentRows, "WHERE t.number = ? AND t.account = ?", number, account))
 }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -16,7 +17,7 @@ const maxRows = 128
 // pending are the rows that a batch writes, by table.
 type pending struct {
 	newOrders, orders, newPayments, payments, newCharges, charges [][]any
-	keys, evidence, answers, events, audit                        [][]any
+	keys, evidence, answers, events, audit, notices               [][]any
 }
 
 // save writes what the jobs decided, one statement per table. The order of the
@@ -30,6 +31,9 @@ func (s *Store) save(ctx context.Context, tx *sql.Tx, jobs []*job) error {
 		}
 	}
 	slices.SortFunc(w.keys, func(a, b []any) int { return bytes.Compare(a[0].([]byte), b[0].([]byte)) })
+	slices.SortFunc(w.notices, func(a, b []any) int {
+		return cmp.Or(strings.Compare(a[0].(string), b[0].(string)), strings.Compare(a[1].(string), b[1].(string)))
+	})
 	slices.SortFunc(w.newCharges, func(a, b []any) int { return strings.Compare(a[chargeRef].(string), b[chargeRef].(string)) })
 
 	for _, u := range [...]struct {
@@ -44,6 +48,7 @@ func (s *Store) save(ctx context.Context, tx *sql.Tx, jobs []*job) error {
 		{paymentRows.change, "revision", true, w.payments},
 		{paymentRows.table, "", false, w.newPayments},
 		{keyRows.table, "", false, w.keys},
+		{noticeRows.table, "", false, w.notices},
 		{evidenceRows.table, "", false, w.evidence},
 		{chargeRows.change, "", true, w.charges},
 		{chargeRows.table, "", false, w.newCharges},
@@ -59,6 +64,9 @@ func (s *Store) save(ctx context.Context, tx *sql.Tx, jobs []*job) error {
 				return err
 			}
 		}
+	}
+	if err := s.applyParked(ctx, tx, jobs); err != nil {
+		return err
 	}
 	for part := range slices.Chunk(w.answers, maxRows) {
 		query, args := s.d.Insert(answerRows.table, part, true)
@@ -125,6 +133,9 @@ func (s *Store) collect(j *job, w *pending) {
 			k.CreatedAt = now
 		}
 		w.keys = append(w.keys, keyRows.values(k))
+	}
+	if n := v.NewNotice; n != nil && v.Notice == nil {
+		w.notices = append(w.notices, noticeRows.values(n))
 	}
 	for i := range v.Evidence {
 		e := &v.Evidence[i]

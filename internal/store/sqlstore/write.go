@@ -67,7 +67,15 @@ func (s *Store) Write(ctx context.Context, units []*store.Unit) []error {
 // split takes the first unit of each order and key.
 func split(jobs []*job) (batch, rest []*job) {
 	taken := make(map[[32]byte]bool, 2*len(jobs))
+	told := make(map[store.NoticeID]bool)
 	for _, j := range jobs {
+		if n := j.unit.Notice; n != nil {
+			if told[*n] {
+				rest = append(rest, j)
+				continue
+			}
+			told[*n] = true
+		}
 		if taken[j.hash] || j.unit.Key != nil && taken[*j.unit.Key] {
 			rest = append(rest, j)
 			continue

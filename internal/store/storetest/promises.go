@@ -120,8 +120,8 @@ func otherPromises(o1, o2, p1, p2, s1, s2 string) []promise {
 		{"events_feed|events.feed_no", "UPDATE events SET feed_no = 1 WHERE type = 'payment.succeeded' AND subject = '" + s1 + "'",
 			"UPDATE events SET feed_no = ? WHERE type = 'payment.succeeded' AND subject = ?", []any{2, s2}, []any{1, s2}},
 		{"notices_pkey|notices.account, notices.event_id|PRIMARY", "",
-			"INSERT INTO notices (account, event_id, status, number, payment_id, headers, body, received_at) " +
-				"VALUES ('a', 'e1', 'parked', '', '', '{}', ?, 1), ('a', ?, 'parked', '', '', '{}', ?, 1)",
+			"INSERT INTO notices (account, event_id, status, type, object_id, number, payment_id, headers, body, received_at) " +
+				"VALUES ('a', 'e1', 'parked', '', '', '', '', '{}', ?, 1), ('a', ?, 'parked', '', '', '', '', '{}', ?, 1)",
 			[]any{[]byte{}, "E1", []byte{}}, []any{[]byte{}, "e1", []byte{}}},
 		{"installation_one", "", "UPDATE installation SET one = ? WHERE one = 1", []any{1}, []any{2}},
 	}

@@ -213,6 +213,32 @@ func testLists(t *testing.T, e Engine) {
 		t.Errorf("second page: %v %v", more, err)
 	}
 	p := orders[0].Payments[0]
+	f.filters(t, p)
+	strangers := store.Scope{Merchant: "m2", Environment: payonce.Test}
+	if _, err := f.Payment(t.Context(), strangers, p.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("payment of another merchant: %v", err)
+	}
+	if _, err := f.Evidence(t.Context(), strangers, p.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("evidence of another merchant: %v", err)
+	}
+	if got, err := f.Find(t.Context(), p.Account, p.Number, ""); err != nil || got.ID != p.ID {
+		t.Errorf("find: %v", err)
+	}
+	if _, err := f.Find(t.Context(), "acc2", p.Number, ""); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("find on another account: %v", err)
+	}
+	if _, err := f.Replay(t.Context(), *recordID("nobody's")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("replay of an unknown key: %v", err)
+	}
+	versions, err := f.Versions(t.Context(), append(slices.Clone(ids), "pay_absent"))
+	if err != nil || len(versions) != 7 || versions[p.ID] != p.Version {
+		t.Errorf("versions: %v %v", versions, err)
+	}
+}
+
+// filters: each one finds p alone, and nothing in another scope.
+func (f *fixture) filters(t *testing.T, p *payonce.Payment) {
+	t.Helper()
 	for name, filter := range map[string]store.PaymentFilter{
 		"number": {Number: p.Number}, "order": {OrderNo: p.Key.OrderNo}, "status": {Status: payonce.Succeeded},
 		"key": {Key: recordID("k" + p.Key.OrderNo[1:])},
@@ -225,26 +251,6 @@ func testLists(t *testing.T, e Engine) {
 				t.Errorf("%s in another scope: %d found, %v", name, len(list), err)
 			}
 		}
-	}
-	strangers := store.Scope{Merchant: "m2", Environment: payonce.Test}
-	if _, err := f.Payment(t.Context(), strangers, p.ID); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("payment of another merchant: %v", err)
-	}
-	if _, err := f.Evidence(t.Context(), strangers, p.ID); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("evidence of another merchant: %v", err)
-	}
-	if got, err := f.Find(t.Context(), p.Account, p.Number); err != nil || got.ID != p.ID {
-		t.Errorf("find: %v", err)
-	}
-	if _, err := f.Find(t.Context(), "acc2", p.Number); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("find on another account: %v", err)
-	}
-	if _, err := f.Replay(t.Context(), *recordID("nobody's")); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("replay of an unknown key: %v", err)
-	}
-	versions, err := f.Versions(t.Context(), append(slices.Clone(ids), "pay_absent"))
-	if err != nil || len(versions) != 7 || versions[p.ID] != p.Version {
-		t.Errorf("versions: %v %v", versions, err)
 	}
 }
 

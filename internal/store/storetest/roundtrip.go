@@ -115,34 +115,49 @@ func testRoundTrip(t *testing.T, e Engine) {
 	f.must(read)
 	same(t, "order under the lock", o, written)
 
+	readBack(t, f, u, written, stored{p1, p2, k, ev, an, ob})
+	roundTripChanges(t, f, fill, u.Order, p2)
+}
+
+// stored is what testRoundTrip wrote beside the order.
+type stored struct {
+	p1, p2 *payonce.Payment
+	k      *store.KeyRecord
+	ev     *store.Evidence
+	an     *store.Answer
+	ob     *store.OutboxEvent
+}
+
+// readBack compares what every reader returns with what was written.
+func readBack(t *testing.T, f *fixture, u *store.Unit, written payonce.Order, w stored) {
+	t.Helper()
 	got, err := f.Order(t.Context(), u.Order)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "order", *got.Order, written)
-	same(t, "payments", got.Payments, []*payonce.Payment{p1, p2})
+	same(t, "payments", got.Payments, []*payonce.Payment{w.p1, w.p2})
 	r, err := f.Replay(t.Context(), *u.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "replayed key", r.Key, *k)
+	same(t, "replayed key", r.Key, *w.k)
 	same(t, "replayed order", *r.Order, written)
-	same(t, "replayed payment", r.Payment, p1)
-	same(t, "replayed answer", r.Answer, an)
-	evidence, err := f.Evidence(t.Context(), scope, p1.ID)
+	same(t, "replayed payment", r.Payment, w.p1)
+	same(t, "replayed answer", r.Answer, w.an)
+	evidence, err := f.Evidence(t.Context(), scope, w.p1.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "evidence", evidence, []store.Evidence{*ev})
-	audit, err := f.Audit(t.Context(), o.ID)
+	same(t, "evidence", evidence, []store.Evidence{*w.ev})
+	audit, err := f.Audit(t.Context(), written.ID)
 	if err != nil || len(audit) != 1 || audit[0].Actor != "actor" || audit[0].Salt != u.Salt {
 		t.Errorf("audit: %+v %v", audit, err)
 	}
 	if n := f.count("SELECT COUNT(*) FROM events WHERE id = ? AND subject = ? AND change_no = ? AND type = ? AND made_at = ?",
-		ob.ID, ob.Subject, ob.Change, ob.Type, ob.At.UnixMicro()); n != 1 {
+		w.ob.ID, w.ob.Subject, w.ob.Change, w.ob.Type, w.ob.At.UnixMicro()); n != 1 {
 		t.Error("the event was not stored as it was")
 	}
-	roundTripChanges(t, f, fill, u.Order, p2)
 }
 
 // roundTripChanges: what may change also comes back after a change.

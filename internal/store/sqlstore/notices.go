@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/payonce/payonce/internal/store"
+)
+
+var noticeRows = newRows("notices", []field[store.Notice]{
+	{Column{"account", Name, false}, true, func(n *store.Notice) any { return n.Account }, func(n *store.Notice) scanner { return textTo(&n.Account) }},
+	{Column{"event_id", Name, false}, true, func(n *store.Notice) any { return n.EventID }, func(n *store.Notice) scanner { return textTo(&n.EventID) }},
+	{Column{"status", ID, false}, false, func(n *store.Notice) any { return n.Status }, func(n *store.Notice) scanner { return textTo(&n.Status) }},
+	{Column{"type", Name, false}, true, func(n *store.Notice) any { return n.Type }, func(n *store.Notice) scanner { return textTo(&n.Type) }},
+	{Column{"number", Name, false}, true, func(n *store.Notice) any { return n.Number }, func(n *store.Notice) scanner { return textTo(&n.Number) }},
+	{Column{"object_id", Name, false}, true, func(n *store.Notice) any { return n.Object }, func(n *store.Notice) scanner { return textTo(&n.Object) }},
+	{Column{"payment_id", ID, false}, false, func(n *store.Notice) any { return n.PaymentID }, func(n *store.Notice) scanner { return textTo(&n.PaymentID) }},
+	{Column{"headers", JSON, false}, true, func(n *store.Notice) any { return human(n.Headers) }, func(n *store.Notice) scanner { return textTo(&n.Headers) }},
+	{Column{"body", Blob, false}, true, func(n *store.Notice) any { return blob(n.Body) }, func(n *store.Notice) scanner { return bytesTo(&n.Body) }},
+	{Column{"received_at", Int, false}, true, func(n *store.Notice) any { return micros(n.ReceivedAt) }, func(n *store.Notice) scanner { return timeTo(&n.ReceivedAt) }},
+	{Column{"due_at", Int, true}, false, func(n *store.Notice) any { return nullMicros(n.DueAt) }, func(n *store.Notice) scanner { return timeTo(&n.DueAt) }},
+})
+
+// loadNotices reads the notices that the jobs name, under their order locks.
+func (s *Store) loadNotices(ctx context.Context, tx *sql.Tx, jobs []*job) (map[store.NoticeID]*store.Notice, error) {
+	var where []string
+	var args []any
+	for _, j := range jobs {
+		if id := j.unit.Notice; id != nil {
+			where = append(where, "(t.account = ? AND t.event_id = ?)")
+			args = append(args, id.Account, id.EventID)
+		}
+	}
+	if len(where) == 0 {
+		return nil, nil
+	}
+	found := make(map[store.NoticeID]*store.Notice, len(where))
+	text := s.d.Rebind("SELECT " + noticeRows.read + " FROM notices t WHERE " + strings.Join(where, " OR "))
+	err := each(ctx, tx, text, args, func() *store.Notice { return new(store.Notice) }, noticeRows.dest, func(n *store.Notice) {
+		found[n.NoticeID] = n
+	})
+	return found, err
+}
+
+// applyParked marks notices that were parked and have met their payment now.
+func (s *Store) applyParked(ctx context.Context, tx *sql.Tx, jobs []*job) error {
+	for _, j := range jobs {
+		if j.err != nil || !j.writes || j.view.Notice == nil || j.view.NewNotice == nil {
+			continue
+		}
+		n := j.view.NewNotice
+		err := exec(ctx, tx, s.d.Rebind("UPDATE notices SET status = ?, payment_id = ?, due_at = NULL WHERE account = ? AND event_id = ? AND status = ?"),
+			[]any{n.Status, n.PaymentID, n.Account, n.EventID, store.NoticeParked}, 1)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Notice implements store.Notices.
+func (s *Store) Notice(ctx context.Context, id store.NoticeID) (*store.Notice, error) {
+	return one(query(ctx, s, noticeRows, "WHERE t.account = ? AND t.event_id = ?", id.Account, id.EventID))
+}
+
+// Park implements store.Notices.
+func (s *Store) Park(ctx context.Context, n store.Notice) error {
+	n.Status, n.PaymentID = store.NoticeParked, ""
+	text, args := s.d.Insert(noticeRows.table, [][]any{noticeRows.values(&n)}, true)
+	return s.change(ctx, text, args...)
+}
+
+// DueNotices implements store.Notices.
+func (s *Store) DueNotices(ctx context.Context, limit int) ([]store.Notice, error) {
+	found, err := query(ctx, s, noticeRows, "WHERE t.due_at <= "+s.d.Now()+" + ? ORDER BY t.due_at LIMIT ?", s.offset().Microseconds(), page(limit))
+	return values(found), err
+}
+
+// Postpone implements store.Notices.
+func (s *Store) Postpone(ctx context.Context, id store.NoticeID, due time.Time) error {
+	return s.change(ctx, s.d.Rebind("UPDATE notices SET due_at = ? WHERE account = ? AND event_id = ? AND status = ?"),
+		nullMicros(due), id.Account, id.EventID, store.NoticeParked)
+}
