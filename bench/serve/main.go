@@ -36,7 +36,6 @@ import (
 	"github.com/payonce/payonce/internal/store"
 	"github.com/payonce/payonce/internal/store/postgres"
 	"github.com/payonce/payonce/internal/store/sqlstore"
-	"github.com/payonce/payonce/internal/web"
 	"github.com/payonce/payonce/internal/worker"
 )
 
@@ -119,11 +118,7 @@ func (s *settings) wire(ctx context.Context, db *sqlstore.Store, runner *run.Liv
 		return nil, err
 	}
 	committer := store.NewCommitter(runner, db, store.CommitterOptions{Lanes: s.lanes, MaxBatch: s.batch})
-	signer, err := web.NewSigner(installation, publicURL)
-	if err != nil {
-		return nil, err
-	}
-	encoder := httpapi.Encoder{Checkout: signer.CheckoutURL}
+	encoder := httpapi.Encoder{Checkout: func(k payonce.OrderKey) string { return publicURL + "/checkout/" + k.OrderNo }}
 	var accounts []engine.Account
 	for _, a := range []*account{newAccount("fast", 0, b), newAccount("slow", s.slow, b)} {
 		accounts = append(accounts, engine.Account{ID: a.id, Channel: "stripe", Merchant: merchant, Environment: payonce.Test, Adapter: a})
