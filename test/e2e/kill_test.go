@@ -189,15 +189,23 @@ func TestT30_R04_KilledUnderDev(t *testing.T) {
 func TestF03_ErrorAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, point := range pointList(t) {
-		if storyOf(point) != plain {
-			continue
-		}
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			w, n := sqliteNode(t, faultBin)
 			n.mustStart(t, "PAYONCE_FAILPOINT="+point+":error")
 			no, key := newOrder("error"), newKey()
-			r := w.pay(pay{order: no, key: key})
+			p := pay{order: no, key: key}
+			switch storyOf(point) {
+			case lost:
+				w.fault(t, no, "confirm", "lose_response", 1)
+			case ending:
+				p.card = threeDS
+			}
+			r := w.pay(p)
+			if storyOf(point) == ending {
+				notFailed(t, r)
+				r = w.cancel(r.payment().ID)
+			}
 			notFailed(t, r)
 			if r.err != nil || r.code >= 500 && (r.problem().Retry != "same-key" || r.problem().SafeNewKey == nil || *r.problem().SafeNewKey) {
 				t.Errorf("first answer: %s", r)

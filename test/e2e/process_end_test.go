@@ -33,6 +33,29 @@ func TestT32_StoppedDuringACall(t *testing.T) {
 	w.paidOnce(t, no)
 }
 
+// One command, soon ready. The goal is five seconds on a machine that does
+// nothing else.
+func TestReach_DevIsReady(t *testing.T) {
+	d, err := newDev(plainBin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.prepared = true // an empty folder, as after unpacking
+	began := time.Now()
+	if err := d.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.proc.stop() })
+	took := time.Since(began)
+	t.Logf("ready after %v (goal 5s)", took.Round(time.Millisecond))
+	if took > 15*time.Second {
+		t.Errorf("ready after %v", took)
+	}
+	if r := d.pay(pay{order: newOrder("ready")}); r.code != http.StatusCreated {
+		t.Errorf("the first payment: %s", r)
+	}
+}
+
 // A second start of `payonce dev` on the same folder finds orders, keys and the
 // channel's books.
 func TestF03_DevStartsAgain(t *testing.T) {

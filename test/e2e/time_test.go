@@ -10,8 +10,9 @@ import (
 // its clock, so they run one after another. Deliveries of days are not waited
 // for: the simulator's clock is moved, and the service follows.
 //
-// Late money on an object that was closed (a surplus) can only become known by a
-// notice, which this version does not take yet; it is tested with notices.
+// What only a notice can tell (R02, T27, L01, late money on a closed object that
+// becomes a surplus) is tested where notices are taken; this version asks. A
+// copied database (J08) is refused from the version on that keeps a mark.
 func TestVirtualTime(t *testing.T) {
 	t.Parallel()
 	w := virtual(t)

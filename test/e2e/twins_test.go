@@ -132,6 +132,11 @@ func TestG01_G11_EqualRequestsTogether(t *testing.T) {
 	}
 	rs := together(orders*twins, func(i int) resp { return w.pay(pay{order: nos[i%orders], key: keys[i%orders]}) })
 	no5xx(t, rs)
+	for _, r := range rs {
+		if r.code != http.StatusCreated && r.code != http.StatusAccepted && r.problem().Code != "idempotency-in-progress" {
+			t.Errorf("an honest twin: %s", r)
+		}
+	}
 	for i := range orders {
 		w.retry(t, pay{order: nos[i], key: keys[i]}, soon)
 		w.paidOnce(t, nos[i])
