@@ -221,10 +221,10 @@ func testLists(t *testing.T, e Engine) {
 	if _, err := f.Evidence(t.Context(), strangers, p.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("evidence of another merchant: %v", err)
 	}
-	if got, err := f.Find(t.Context(), p.Account, p.Number); err != nil || got.ID != p.ID {
+	if got, err := f.Find(t.Context(), p.Account, p.Number, ""); err != nil || got.ID != p.ID {
 		t.Errorf("find: %v", err)
 	}
-	if _, err := f.Find(t.Context(), "acc2", p.Number); !errors.Is(err, store.ErrNotFound) {
+	if _, err := f.Find(t.Context(), "acc2", p.Number, ""); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("find on another account: %v", err)
 	}
 	if _, err := f.Replay(t.Context(), *recordID("nobody's")); !errors.Is(err, store.ErrNotFound) {
