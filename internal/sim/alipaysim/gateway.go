@@ -117,7 +117,8 @@ func (a *Alipay) read(r *http.Request) (*call, error) {
 	c.badForm = err1 != nil || err2 != nil || len(body) > maxBody
 	for _, values := range []url.Values{query, form} {
 		for name, list := range values {
-			if _, twice := c.params[name]; twice || len(list) > 1 {
+			// Clients send charset in the query as well as in the body.
+			if was, twice := c.params[name]; twice && was != list[0] || len(list) > 1 {
 				c.badForm = true
 			}
 			c.params[name] = list[0]

@@ -121,7 +121,7 @@ func TestQueryAndBodyAreMerged(t *testing.T) {
 	got := post("/alipay/gateway.do?strict=1&"+v.Encode(), "application/x-www-form-urlencoded", strings.NewReader(body.Encode()))
 	equal(t, "split", strings.Contains(got, "ACQ.TRADE_NOT_EXIST"), true)
 	both := post("/alipay/gateway.do?"+v.Encode(), "application/x-www-form-urlencoded", strings.NewReader(body.Encode()+"&method=alipay.trade.close"))
-	equal(t, "twice", strings.Contains(both, "isv.invalid-parameter"), true)
+	equal(t, "twice, differently", strings.Contains(both, "isv.invalid-parameter"), true)
 	var b strings.Builder
 	m := multipart.NewWriter(&b)
 	for name := range v {

@@ -176,7 +176,7 @@ func TestOrderFieldsAreChecked(t *testing.T) {
 		order("V1", `,"time_expire":"2026-12-01"`):                                                                                  "ACQ.INVALID_PARAMETER",
 		order("V1", `,"timeout_express":"1.5h"`):                                                                                    "ACQ.INVALID_PARAMETER",
 		order("V1", `,"timeout_express":"16d"`):                                                                                     "ACQ.INVALID_PARAMETER",
-		order("V1", `,"timeout_express":"1c"`):                                                                                      "10000",
+		order("V5", `,"timeout_express":"1c"`):                                                                                      "10000",
 		`{"out_trade_no":"V2","total_amount":100000000,"subject":"引号\"和\\\"emoji😀","body":""}`:                                      "10000",
 		`{"out_trade_no":"V3","total_amount":"0.01","subject":"s","product_code":"QR_CODE_OFFLINE","seller_id":"` + r.seller + `"}`: "10000",
 	} {
