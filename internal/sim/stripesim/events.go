@@ -52,7 +52,21 @@ type wireEvent struct {
 	Type string `json:"type"`
 }
 
+// The switches of Stripe's webhooks: one change can make two events, and no
+// order of delivery is promised.
+const (
+	switchTwins = "twin_events"
+	switchOrder = "event_order"
+)
+
 func (s *Stripe) emit(c *call, kind, number, objectID string, o any) {
+	s.emitOne(c, kind, number, objectID, o)
+	if s.w.Switch(Channel, switchTwins) == "on" {
+		s.emitOne(c, kind, number, objectID, o)
+	}
+}
+
+func (s *Stripe) emitOne(c *call, kind, number, objectID string, o any) {
 	e := wireEvent{ID: s.w.ID("evt_"), Object: "event", APIVersion: Version, Created: s.now(), Type: kind}
 	seq := s.w.Sequence()
 	if c.change == 0 {
@@ -70,7 +84,20 @@ func (s *Stripe) emit(c *call, kind, number, objectID string, o any) {
 	c.posted = append(c.posted, s.w.Post(core.Notice{
 		Seq: seq, Channel: Channel, Number: number, Event: e.ID, Type: kind, Object: objectID,
 		Change: c.change, Targets: targets,
-	}, body, s.noticeFault(c, kind, number, len(targets))))
+	}, body, s.shuffled(seq, s.noticeFault(c, kind, number, len(targets)))))
+}
+
+// shuffled holds an event back for up to a quarter of a second, which follows
+// from the seed, when the order is to be broken and no fault is at work.
+func (s *Stripe) shuffled(seq int64, f *core.Fault) *core.Fault {
+	if f != nil || s.w.Switch(Channel, switchOrder) != "shuffled" {
+		return f
+	}
+	ms, err := strconv.ParseInt(s.w.Seed.HexOf("stripe event order", seq, 2), 16, 64)
+	if err != nil {
+		panic("stripesim: " + err.Error()) // two hexadecimal digits
+	}
+	return &core.Fault{Name: core.Late, DelayMS: ms + 1}
 }
 
 // noticeFault takes a fault once for all notices of a change: what a test

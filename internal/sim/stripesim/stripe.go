@@ -67,6 +67,8 @@ func New(w *core.World, webhook, base string) *Stripe {
 		running:   map[string]string{},
 	}
 	w.RegisterPostman(Channel, s)
+	w.AddSwitch(Channel, switchTwins, "off", "on")
+	w.AddSwitch(Channel, switchOrder, "made", "shuffled")
 	return s
 }
 
