@@ -115,14 +115,28 @@ func testPayment(t testing.TB, a *Adapter, in channel.Intent) payonce.Payment {
 		Method: in.Method, Number: in.Number, Request: request, DeadAt: in.DeadAt}
 }
 
+// signTexts remembers signatures, which take most of the time of these tests.
+var signTexts sync.Map
+
+type signedText struct {
+	key  *rsa.PrivateKey
+	text string
+}
+
 // signText is Alipay's signature.
 func signText(k *rsa.PrivateKey, text []byte) string {
+	id := signedText{k, string(text)}
+	if s, ok := signTexts.Load(id); ok {
+		return s.(string)
+	}
 	sum := sha256.Sum256(text)
 	sig, err := rsa.SignPKCS1v15(nil, k, crypto.SHA256, sum[:])
 	if err != nil {
 		panic(err) // a key of 2048 bits signs 32 bytes
 	}
-	return base64.StdEncoding.EncodeToString(sig)
+	s := base64.StdEncoding.EncodeToString(sig)
+	signTexts.Store(id, s)
+	return s
 }
 
 // answerOf wraps a node as the gateway does.

@@ -133,7 +133,8 @@ func valueOf(fields []field, name string) string {
 //
 // The signed text does not say where a value with & in it ends: one set of fields
 // can be sent as another that gives the same text. So each field that decides
-// anything must stand in the text as often as among the fields.
+// anything must stand in the text as often as among the fields, and its value
+// must have no & itself.
 func (a *Adapter) genuine(fields []field, sig []byte) bool {
 	sn := valueOf(fields, "alipay_cert_sn")
 	var texts []string
@@ -154,11 +155,14 @@ func (a *Adapter) genuine(fields []field, sig []byte) bool {
 var decisive = []string{"app_id", "gmt_payment", "gmt_refund", "notify_id", "notify_type", "out_trade_no", "refund_fee", "seller_id",
 	"send_back_fee", "total_amount", "trade_no", "trade_status"}
 
-// plain reports whether no value hides or repeats a field that decides.
+// plain reports whether no value hides, repeats or swallows a field.
 func plain(fields []field, text string) bool {
 	for _, name := range decisive {
-		want := 0
-		if valueOf(fields, name) != "" {
+		want, value := 0, valueOf(fields, name)
+		if strings.Contains(value, "&") {
+			return false
+		}
+		if value != "" {
 			want = 1
 		}
 		full := strings.Count("&"+text, "&"+name+"=")
