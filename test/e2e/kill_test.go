@@ -128,15 +128,14 @@ func TestT30_F03_R04_KilledOnSQLite(t *testing.T) {
 // The same around the commits on PostgreSQL.
 func TestT30_F03_R04_KilledOnPostgres(t *testing.T) {
 	t.Parallel()
-	postgresAdmin(t).Close()
+	w, n := postgresNode(t, faultBin)
 	for _, point := range pointList(t) {
 		name, _, _ := strings.Cut(point, ".")
 		if !slices.Contains([]string{"t1", "object", "t2", "commit"}, name) {
 			continue
 		}
 		t.Run(point, func(t *testing.T) {
-			t.Parallel()
-			w, n := postgresNode(t, faultBin)
+			t.Cleanup(func() { n.proc.kill() }) // the next one starts it again
 			killedAt(t, w, n, point)
 		})
 	}

@@ -58,7 +58,10 @@ func startPair(t testing.TB) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sim, p.second, p.merchant = theSim(t), second, serveMerchant
+	if p.sim, err = pairSim(); err != nil {
+		return nil, err
+	}
+	p.second, p.merchant = second, serveMerchant
 	accounts := []account{{serveMerchant, "s1", p.sim}, {secondMerchant, "s2", second}}
 	for i := range p.nodes {
 		p.nodes[i], err = newNode(nodeSettings{name: fmt.Sprintf("n%d", i+1), bin: plainBin, database: dsn, accounts: accounts, answer: 5 * time.Second, call: 10 * time.Second})

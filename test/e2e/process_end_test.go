@@ -10,8 +10,7 @@ import (
 // SIGTERM during a slow call: the caller gets its answer, and the process ends.
 func TestT32_StoppedDuringACall(t *testing.T) {
 	t.Parallel()
-	w, n := sqliteNode(t, plainBin)
-	n.mustStart(t)
+	w, n := patientNode(t)
 	no, key := newOrder("T32"), newKey()
 	w.slow(t, no, "confirm", 1500*time.Millisecond, 1)
 	first := make(chan resp, 1)
@@ -167,7 +166,6 @@ func TestJ01_J02_ManyWorkers(t *testing.T) {
 // The service on MariaDB: keys that differ only in case are different keys, and
 // a crowd with one key executes once.
 func TestT57_MariaDB(t *testing.T) {
-	t.Parallel()
 	dsn, drop := newMySQL(t)
 	t.Cleanup(drop)
 	w, n := migratedNode(t, plainBin, dsn)

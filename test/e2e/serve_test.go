@@ -156,12 +156,15 @@ func sharedSimulator(seed string) func() (*simulator, error) {
 	})
 }
 
+// Simulators by their use: the books of each stay short, since tests read them
+// often.
 var (
-	firstSim  = sharedSimulator("1")
-	secondSim = sharedSimulator("2")
+	firstSim  = sharedSimulator("1") // single nodes
+	secondSim = sharedSimulator("2") // the second merchant of the pair
+	pairSim   = sharedSimulator("3") // the first merchant of the pair
 )
 
-// theSim is the simulator of all served nodes. Its clock is not moved.
+// theSim is the simulator of single nodes. Its clock is not moved.
 func theSim(t testing.TB) *simulator {
 	t.Helper()
 	s, err := firstSim()
@@ -202,6 +205,26 @@ func sqliteNode(t testing.TB, bin string) (*world, *node) {
 		t.Fatal(err)
 	}
 	return nodeOn(t, bin, "sqlite://"+dir+"/db/payonce.db", tmpl.key)
+}
+
+// patientNode is a running node that waits for the channel as long as a real
+// one does.
+func patientNode(t testing.TB) (*world, *node) {
+	t.Helper()
+	w, first := sqliteNode(t, plainBin)
+	n, err := newNode(nodeSettings{name: "a", bin: plainBin, database: first.database, accounts: first.accounts, answer: 20 * time.Second, call: 45 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.base = "http://" + n.addr
+	n.mustStart(t)
+	showLogs(t, "node", n.log)
+	t.Cleanup(func() {
+		if n.proc.alive() {
+			n.proc.stop()
+		}
+	})
+	return w, n
 }
 
 // nodeOn is a node on a migrated database, not started.
