@@ -15,6 +15,7 @@ type Aggregate struct {
 	Now      time.Time // the database's clock, one reading per transaction
 
 	Changes []Change // for the audit trail, in order
+	Proofs  []Proof  // evidence that our own books gave
 	Events  []Event  // for the outbox, in order
 	NewID   func(prefix string) string
 }
@@ -25,6 +26,14 @@ type Change struct {
 	From, To   string
 	Cause      string
 	EvidenceID string
+}
+
+// Proof is evidence that the books themselves give: that nothing of a payment was
+// ever sent. It is stored like a channel's statement.
+type Proof struct {
+	ID        string
+	PaymentID string
+	Cause     string
 }
 
 // Event announces one change. There is at most one event per (Subject, Type,
@@ -168,35 +177,68 @@ func (a *Aggregate) Permit(p *Payment, l Lease) (Permit, error) {
 	if !a.MayCharge(p) {
 		return Permit{}, ErrNoRight
 	}
+	return a.permit(p, l), nil
+}
+
+func (a *Aggregate) permit(p *Payment, l Lease) Permit {
 	p.Fence++
-	if p.SendKey == 0 {
-		p.SendKey = 1
-	}
+	p.SendKey = max(p.SendKey, 1)
 	permit := Permit{No: len(p.Permits) + 1, Fence: p.Fence, GivenAt: a.Now}
 	p.Permits = append(p.Permits, permit)
 	a.lease(p, l)
 	a.move(p, Processing, "permit", "")
-	return permit, nil
+	return permit
 }
 
 // MayCharge reports whether this payment may be given the right to prepare or to
-// send now. A payment under which money was taken, even a wrong sum, is never
-// sent again; nor is one whose present call has not ended.
+// send for the first time, or again after proof that earlier sends had no effect.
+// A payment under which money was taken, even a wrong sum, is never sent again;
+// nor is one of which a send may have had an effect: that takes a Resend.
 func (a *Aggregate) MayCharge(p *Payment) bool {
-	if !a.Order.Chargeable(a.Now) || p.Superseded || p.CloseSent || p.ChargeCount > 0 {
+	if !a.stillCharges(p) {
 		return false
 	}
-	if !p.DeadAt.IsZero() && !a.Now.Before(p.DeadAt) {
+	return p.Status == Created || (p.Status == Processing || p.Status == Unknown) && p.NeverSent()
+}
+
+// stillCharges reports whether the order takes this payment at all.
+func (a *Aggregate) stillCharges(p *Payment) bool {
+	alive := p.DeadAt.IsZero() || a.Now.Before(p.DeadAt)
+	return a.Order.Chargeable(a.Now) && alive && !p.Superseded && !p.GivenUp && p.ChargeCount == 0
+}
+
+const (
+	// CallerMemory is how long a caller counts as waiting for a payment.
+	CallerMemory = 15 * time.Minute
+	// dedupeSafety: never send again so close to the end of the dedupe window.
+	dedupeSafety = time.Hour
+)
+
+// Wanted reports whether a caller waits for the payment, or waited recently.
+func (p *Payment) Wanted(now time.Time) bool { return now.Sub(p.CallerAt) < CallerMemory }
+
+// MayResend reports whether a send that may have been lost may be repeated, under
+// the same number and with the same bytes. asked is the answer to a question
+// under the present fence, and fresh says that nothing else was learned since the
+// question: the channel has nothing for the number, or an object that nobody
+// confirmed. window is how long the channel recognises a repeat of the first
+// send; somebody must still want the payment.
+func (a *Aggregate) MayResend(p *Payment, asked Fact, fresh bool, window time.Duration) bool {
+	if asked.Kind != StateAbsent && asked.Kind != StateUnconfirmed || asked.Source != "query" || !fresh || asked.Fence != p.Fence {
 		return false
 	}
-	switch last := p.LastPermit(); p.Status {
-	case Created, Unknown:
-		return true
-	case Processing:
-		return last == nil || last.End != EndOpen
-	default:
+	if p.Status != Unknown || !a.stillCharges(p) || !p.Wanted(a.Now) {
 		return false
 	}
+	return len(p.Permits) == 0 || a.Now.Before(p.Permits[0].GivenAt.Add(window-dedupeSafety))
+}
+
+// Resend gives the right to repeat a send. It refuses unless MayResend.
+func (a *Aggregate) Resend(p *Payment, l Lease, asked Fact, fresh bool, window time.Duration) (Permit, error) {
+	if !a.MayResend(p, asked, fresh, window) {
+		return Permit{}, ErrNoRight
+	}
+	return a.permit(p, l), nil
 }
 
 // Claim takes a payment over: whoever held it before loses every right that
@@ -215,8 +257,8 @@ func (a *Aggregate) Claim(p *Payment, l Lease, cause string) {
 // holds it closes its object once that is known to exist. The decision outlives
 // the request that made it.
 func (a *Aggregate) GiveUp(p *Payment) {
-	if p.Status.Live() && !p.CloseSent {
-		p.CloseSent = true
+	if p.Status.Live() && !p.GivenUp {
+		p.GivenUp = true
 		a.touch(p)
 	}
 }
@@ -228,7 +270,8 @@ func (a *Aggregate) Close(p *Payment, l Lease) error {
 	if !p.Status.Live() || (!p.Seen && p.ObjectID == "") {
 		return ErrNoRight
 	}
-	p.CloseSent = true
+	p.GivenUp = true
+	p.CloseKey = max(p.CloseKey, 1)
 	p.Fence++
 	a.lease(p, l)
 	a.touch(p)
@@ -261,6 +304,27 @@ func (a *Aggregate) StoreObject(p *Payment, object, paymentRef string) bool {
 	return object != "" && p.ObjectID == object
 }
 
+// Amend changes the amount of an open order that nothing pays and nothing is
+// about to pay.
+func (a *Aggregate) Amend(amount Amount, subject string) error {
+	o := a.Order
+	if o.Status != OrderOpen || o.AmountPaid > 0 || !o.Chargeable(a.Now) {
+		return ErrNotChargeable
+	}
+	if a.AnyLive() {
+		return ErrSlotTaken
+	}
+	if !amount.Valid() {
+		return ErrNotFitting
+	}
+	o.Amount, o.UpdatedAt = amount, a.Now
+	if subject != "" {
+		o.Subject = subject
+	}
+	a.Changes = append(a.Changes, Change{From: string(o.Status), To: string(o.Status), Cause: "amended"})
+	return nil
+}
+
 // CloseOrder starts closing: from this commit on no payment starts. Payments
 // that were never sent end here; FinishClose ends the rest.
 func (a *Aggregate) CloseOrder(cause string) {
@@ -269,7 +333,7 @@ func (a *Aggregate) CloseOrder(cause string) {
 	}
 	for _, p := range a.Payments {
 		if p.Status == Created {
-			a.CancelUnsent(p, "order-closing", "")
+			a.CancelUnsent(p, "order-closing")
 		}
 	}
 	a.FinishClose()
@@ -283,29 +347,16 @@ func (a *Aggregate) FinishClose() {
 	}
 }
 
-// CancelUnsent ends a payment of which nothing was ever sent. The caller has
-// stored that proof as evidence, or passes "" to have the books themselves
-// named as evidence.
-func (a *Aggregate) CancelUnsent(p *Payment, cause, evidence string) bool {
-	if !p.Status.Live() || p.Status == Pending || !neverSent(p) || p.Seen && p.ObjectID == "" {
+// CancelUnsent ends a payment of which nothing was ever sent; the proof becomes
+// evidence. False: the books do not prove it.
+func (a *Aggregate) CancelUnsent(p *Payment, cause string) bool {
+	if !p.Status.Live() || !p.NeverSent() {
 		return false
 	}
-	if evidence == "" {
-		evidence = "never-sent"
-	}
-	a.finish(p, Cancelled, cause, evidence)
+	proof := Proof{ID: a.NewID(PrefixEvidence), PaymentID: p.ID, Cause: cause}
+	a.Proofs = append(a.Proofs, proof)
+	a.finish(p, Cancelled, cause, proof.ID)
 	return true
-}
-
-// neverSent reports whether every permit of the payment ended without effect and
-// nothing speaks against it. A prepared object alone can take no money.
-func neverSent(p *Payment) bool {
-	for i := range p.Permits {
-		if e := p.Permits[i].End; e != EndRefused && e != EndNotSent {
-			return false
-		}
-	}
-	return !p.Accepted && !p.HandedOut && p.ChargeCount == 0
 }
 
 func (a *Aggregate) orderTo(s OrderStatus, cause string) {
@@ -337,9 +388,9 @@ func (a *Aggregate) move(p *Payment, to PaymentStatus, cause, evidence string) {
 	}
 }
 
-// lastQuestion is how long after its end a payment that had been sent or handed
+// LastQuestion is how long after its end a payment that had been sent or handed
 // out is asked about once more: a late success must not depend on its notice.
-const lastQuestion = 24 * time.Hour
+const LastQuestion = 24 * time.Hour
 
 // finish moves a live payment to FAILED or CANCELLED and frees its slot.
 func (a *Aggregate) finish(p *Payment, to PaymentStatus, cause, evidence string) {
@@ -349,7 +400,7 @@ func (a *Aggregate) finish(p *Payment, to PaymentStatus, cause, evidence string)
 	a.move(p, to, cause, evidence)
 	due := time.Time{}
 	if len(p.Permits) > 0 || p.HandedOut {
-		due = a.Now.Add(lastQuestion)
+		due = a.Now.Add(LastQuestion)
 	}
 	a.Release(p, due)
 	if to == Failed {

@@ -46,7 +46,7 @@ func (a *Aggregate) Apply(p *Payment, f Fact) Verdict {
 	case f.Kind == StateNotSent:
 		a.notSent(p, f)
 	case f.Kind == StateNeverSent:
-		a.CancelUnsent(p, f.Reason, f.EvidenceID)
+		a.CancelUnsent(p, f.Reason)
 	default:
 		a.noKnowledge(p, f)
 	}
@@ -92,7 +92,7 @@ func (a *Aggregate) unusableSuccess(p *Payment, f Fact) (why, alarm string) {
 	if !ours || f.Account != p.Account {
 		return "foreign-answer", AlarmForeign
 	}
-	if f.PaymentRef == "" || f.Amount < 1 || len(f.Currency) != 3 {
+	if f.PaymentRef == "" || f.Amount < 1 || !currencyForm(f.Currency) {
 		return "success-incomplete", AlarmMismatch
 	}
 	if c := a.charge(p.Account, f.PaymentRef); c != nil && c.PaymentID != p.ID {
@@ -100,6 +100,15 @@ func (a *Aggregate) unusableSuccess(p *Payment, f Fact) (why, alarm string) {
 		return "foreign-answer", AlarmForeign
 	}
 	return "", ""
+}
+
+func currencyForm(c Currency) bool {
+	for i := range len(c) {
+		if c[i] < 'A' || c[i] > 'Z' {
+			return false
+		}
+	}
+	return len(c) == 3
 }
 
 // sideObject reports whether a fact names another object than the payment's. A
@@ -261,7 +270,7 @@ func (a *Aggregate) supersede(q *Payment) {
 	q.Fence++
 	a.touch(q)
 	a.note(q, string(q.Status), string(q.Status), "superseded", "")
-	if q.Status == Created && a.CancelUnsent(q, "superseded", "") {
+	if q.Status == Created && a.CancelUnsent(q, "superseded") {
 		return
 	}
 	q.DueAt = a.Now
@@ -390,7 +399,7 @@ func (a *Aggregate) waiting(p *Payment, f Fact) {
 	}
 	a.move(p, Pending, f.Source, f.EvidenceID)
 	fresh := p.Action == nil || (f.Permit > 0 && f.Fence == p.Fence)
-	if f.Action != nil && fresh && !p.Superseded && a.Order.Chargeable(a.Now) {
+	if f.Action != nil && fresh && !p.Superseded && !p.GivenUp && a.Order.Chargeable(a.Now) {
 		p.Action, p.HandedOut = f.Action, true
 		a.touch(p)
 	}
@@ -411,7 +420,7 @@ func (a *Aggregate) absent(p *Payment, f Fact) {
 // send can be in flight and the channel's own time lies past dead_at; or, for
 // absence, nobody was ever given the only key to the object.
 func provenDead(p *Payment, f Fact, now time.Time, declined bool) bool {
-	if !p.DeadAt.IsZero() && !f.ServerDate.IsZero() && f.ServerDate.After(p.DeadAt.Add(deathMargin)) &&
+	if !p.DeadAt.IsZero() && !f.ServerDate.IsZero() && f.ServerDate.After(p.DeadAt.Add(DeathMargin)) &&
 		f.SendWindow > 0 && !p.SendInFlight(now, f.SendWindow) {
 		return true
 	}
@@ -430,17 +439,17 @@ func (a *Aggregate) refused(p *Payment, f Fact) {
 		// request alone, so it proves nothing of the object, however late it comes.
 		p.Declined, p.Failure = true, f.Failure
 		a.touch(p)
-		if p.Status == Processing && !neverSent(p) {
+		if p.Status == Processing && !p.sendsEnded() {
 			a.move(p, Unknown, "refused", f.EvidenceID)
 			p.UnknownReason = "refused"
 		}
 		return
 	}
 	switch {
-	case neverSent(p) && p.Status == Cancelled:
+	case p.sendsEnded() && p.Status == Cancelled:
 		p.Declined, p.Failure = true, f.Failure
 		a.refail(p, f)
-	case neverSent(p) && !p.Seen:
+	case p.sendsEnded() && !p.Seen:
 		p.Declined, p.Failure = true, f.Failure
 		a.finish(p, Failed, "refused", f.EvidenceID)
 	case p.Status == Processing:
@@ -452,15 +461,15 @@ func (a *Aggregate) refused(p *Payment, f Fact) {
 // notSent: no byte of this request left. The payment is as it was before, if no
 // other send can have had an effect.
 func (a *Aggregate) notSent(p *Payment, f Fact) {
-	if p.Status != Processing || f.Version != p.Version || f.Fence != p.Fence {
+	if p.Status != Processing || f.Fence != p.Fence {
 		return
 	}
-	if neverSent(p) && !(p.Seen && p.ObjectID == "") {
+	if f.Version == p.Version && p.NeverSent() {
 		a.move(p, Created, "not-sent", f.EvidenceID)
 		return
 	}
-	p.UnknownReason = "not-sent"
 	a.move(p, Unknown, "not-sent", f.EvidenceID)
+	p.UnknownReason = "not-sent"
 }
 
 func (a *Aggregate) noKnowledge(p *Payment, f Fact) {

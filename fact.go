@@ -66,6 +66,6 @@ type Fact struct {
 	EvidenceID string
 }
 
-// deathMargin is added to dead_at before the channel's own time is believed to
-// lie past it.
-const deathMargin = 2 * time.Minute
+// DeathMargin is added to dead_at before the channel's own time is believed to
+// lie past it, and before a payment that has not ended is closed.
+const DeathMargin = 2 * time.Minute

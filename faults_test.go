@@ -90,7 +90,7 @@ func TestFault_PaymentThatTookMoneyWasSentAgainOrCancelled(t *testing.T) {
 	if _, err := a.Permit(p, lease()); err == nil {
 		t.Error("a second call was permitted")
 	}
-	if a.CancelUnsent(p, "closed", "") {
+	if a.CancelUnsent(p, "closed") {
 		t.Error("a payment that took money counts as never sent")
 	}
 	absent := said(p, payonce.StateAbsent, "query")
@@ -257,7 +257,7 @@ func TestFault_PaymentEndedByANoticeWasNeverAskedAgain(t *testing.T) {
 	b := newOrder(payonce.PolicySingle, 100)
 	q := newPayment(b, 1, "", 100)
 	must(b.AddPayment(q))
-	if !b.CancelUnsent(q, "switched", "") || !q.DueAt.IsZero() {
+	if !b.CancelUnsent(q, "switched") || !q.DueAt.IsZero() {
 		t.Error("what was never sent is asked about")
 	}
 }

@@ -1,7 +1,6 @@
 package payonce_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,26 +118,3 @@ func TestChannelNumber_IsSpreadEvenly(t *testing.T) {
 		}
 	}
 }
-
-func TestOrderKey_CompareIsATotalOrder(t *testing.T) {
-	var keys []payonce.OrderKey
-	for _, m := range []string{"a", "b"} {
-		for _, e := range []payonce.Environment{payonce.Live, payonce.Test} {
-			for _, no := range []string{"1", "10", "2"} {
-				keys = append(keys, payonce.OrderKey{Merchant: m, Environment: e, OrderNo: no})
-			}
-		}
-	}
-	for i, a := range keys {
-		for j, b := range keys {
-			if got, want := a.Compare(b), sign(i-j); got != want {
-				t.Errorf("%v and %v compare %d, must be %d", a, b, got, want)
-			}
-		}
-	}
-	if !slices.IsSortedFunc(keys, payonce.OrderKey.Compare) {
-		t.Error("the keys are not sorted")
-	}
-}
-
-func sign(n int) int { return min(max(n, -1), 1) }

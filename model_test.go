@@ -48,7 +48,7 @@ func (m *machine) chargeable(p *payonce.Payment) bool {
 	o := m.a.Order
 	open := o.Status == payonce.OrderOpen || o.Status == payonce.OrderPartiallyPaid
 	inTime := (o.ExpiresAt.IsZero() || m.a.Now.Before(o.ExpiresAt)) && m.a.Now.Before(p.DeadAt)
-	return open && inTime && !p.Superseded && !p.CloseSent && p.Status.Live() && p.Status != payonce.Pending && p.ChargeCount == 0
+	return open && inTime && !p.Superseded && !p.GivenUp && p.Status.Live() && p.Status != payonce.Pending && p.ChargeCount == 0
 }
 
 func (m *machine) add() {
@@ -86,7 +86,7 @@ func (m *machine) permit(p *payonce.Payment) {
 	got, err := m.a.Permit(p, lease())
 	switch {
 	case err == nil && !may:
-		m.Fatalf("a permit for %s in order %s (superseded %t, close sent %t)", p.Status, m.a.Order.Status, p.Superseded, p.CloseSent)
+		m.Fatalf("a permit for %s in order %s (superseded %t, close sent %t)", p.Status, m.a.Order.Status, p.Superseded, p.GivenUp)
 	case err == nil && (got.Fence <= fence || got.No != len(p.Permits) || p.Status != payonce.Processing):
 		m.Fatalf("a permit that is not the next: %+v", got)
 	case err != nil && may && p.Status != payonce.Processing:

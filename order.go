@@ -20,27 +20,6 @@ type OrderKey struct {
 	OrderNo     string
 }
 
-// Compare orders keys by merchant, environment and number: batches take their
-// locks in this order, so that two batches never wait for each other.
-func (k OrderKey) Compare(o OrderKey) int {
-	switch {
-	case k.Merchant != o.Merchant:
-		return cmpString(k.Merchant, o.Merchant)
-	case k.Environment != o.Environment:
-		return cmpString(string(k.Environment), string(o.Environment))
-	}
-	return cmpString(k.OrderNo, o.OrderNo)
-}
-
-func cmpString(a, b string) int {
-	if a < b {
-		return -1
-	} else if a > b {
-		return 1
-	}
-	return 0
-}
-
 // OrderStatus is the state of an order. Refunds never change it.
 type OrderStatus string
 

@@ -98,14 +98,15 @@ type Payment struct {
 	HandedOut bool // an action that the payer can use was committed
 	Declined  bool // a try of the payer failed; the object may still be usable
 	Dead      bool // the channel stated, or it is proven, that it can take no money
-	CloseSent bool // its end was decided: the number is never sent again
+	GivenUp   bool // its end was decided: the number is never sent, and its action never shown, again
 
 	Permits     []Permit
-	Prepares    int // number of the prepare step's idempotency key at the channel
-	SendKey     int // number of the money call's idempotency key at the channel
-	Fence       int64
-	Version     int64 // rises with every fact or state change
-	Revision    int64 // rises with every write of the row
+	Prepares    int   // number of the prepare step's idempotency key at the channel
+	SendKey     int   // number of the money call's idempotency key at the channel
+	CloseKey    int   // the same of the close
+	Fence       int64 // rises with every claim, permit and close, never with a fact: old rights end
+	Version     int64 // rises with every fact or state change: old questions end
+	Revision    int64 // rises with every write of the row: guards the write itself
 	LeaseOwner  string
 	LeaseUntil  time.Time
 	DueAt       time.Time // when a worker looks next; zero: never
@@ -143,6 +144,38 @@ func (p *Payment) LastPermit() *Permit {
 		return nil
 	}
 	return &p.Permits[len(p.Permits)-1]
+}
+
+// NeverSent reports whether our own books prove that no money call of the
+// payment can have had an effect: every permit ended without one, nothing was
+// handed out, and nothing that the channel said speaks against it. A prepared
+// object alone can take no money.
+func (p *Payment) NeverSent() bool {
+	known := p.Seen && p.ObjectID == ""
+	return p.Status != Pending && p.sendsEnded() && !known
+}
+
+// sendsEnded reports whether every send of the payment ended without effect.
+func (p *Payment) sendsEnded() bool {
+	for i := range p.Permits {
+		if e := p.Permits[i].End; e != EndRefused && e != EndNotSent {
+			return false
+		}
+	}
+	return !p.Accepted && !p.HandedOut && p.ChargeCount == 0
+}
+
+// Shows returns the action that the payer may be shown now, nil for none: the
+// payment waits for them, its end is not decided, and its order takes it.
+func (o *Order) Shows(p *Payment, now time.Time) *Action {
+	a := p.Action
+	if a == nil || p.Status != Pending || p.Superseded || p.GivenUp || !o.Chargeable(now) {
+		return nil
+	}
+	if !a.ExpiresAt.IsZero() && !now.Before(a.ExpiresAt) || !p.DeadAt.IsZero() && !now.Before(p.DeadAt) {
+		return nil
+	}
+	return a
 }
 
 // SendInFlight reports whether a send of ours can still arrive at the channel:

@@ -20,7 +20,7 @@ func TestPermit_EveryCombination(t *testing.T) {
 				sentBefore, open := bit(6), bit(7)
 				a := newOrder(payonce.PolicySplit, 200)
 				p := newPayment(a, 1, "a", 100)
-				p.Status, p.Superseded, p.CloseSent, p.Fence, p.Version = from, superseded, closeSent, 1, 1
+				p.Status, p.Superseded, p.GivenUp, p.Fence, p.Version = from, superseded, closeSent, 1, 1
 				a.Payments, a.Order.Status = append(a.Payments, p), order
 				if expired {
 					a.Order.ExpiresAt = a.Now

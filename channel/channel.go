@@ -144,6 +144,9 @@ type Adapter interface {
 	// ReadNotice verifies a message on its raw bytes and reads it. An error means
 	// that it is not a genuine message for this account.
 	ReadNotice(h http.Header, body []byte) (Notice, error)
+
+	// ReplyNotice returns the answer to a notice, to the letter.
+	ReplyNotice(NoticeOutcome) NoticeReply
 }
 
 // Preparer is an adapter whose methods have Capabilities.Prepared.
@@ -162,4 +165,22 @@ type Signer interface {
 	// same payment gives the same action, with an absolute expiry no later than
 	// the payment's DeadAt.
 	Sign(payonce.Payment) (*payonce.Action, error)
+}
+
+// NoticeOutcome is what became of an inbound notice.
+type NoticeOutcome int
+
+// Outcomes of a notice. Only a stored one is acknowledged; a refused one is not
+// genuine; one that is not stored should come again.
+const (
+	NoticeStored NoticeOutcome = iota
+	NoticeRefused
+	NoticeNotStored
+)
+
+// NoticeReply is the exact answer that a channel expects to its notice.
+type NoticeReply struct {
+	Status      int
+	ContentType string // "" when there is no body
+	Body        []byte
 }

@@ -78,6 +78,11 @@ func (a *account) Query(_ context.Context, c channel.Call) channel.Answer {
 // Close implements channel.Adapter.
 func (a *account) Close(ctx context.Context, c channel.Call) channel.Answer { return a.Query(ctx, c) }
 
+// ReplyNotice implements channel.Adapter.
+func (a *account) ReplyNotice(channel.NoticeOutcome) channel.NoticeReply {
+	return channel.NoticeReply{Status: 400}
+}
+
 // ReadNotice implements channel.Adapter: this channel sends none.
 func (a *account) ReadNotice(http.Header, []byte) (channel.Notice, error) {
 	return channel.Notice{}, errors.New("this channel sends no notices")

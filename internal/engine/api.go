@@ -122,16 +122,3 @@ type Encoder interface {
 	// EventData is the data member of an event.
 	EventData(o *payonce.Order, p *payonce.Payment) []byte
 }
-
-// Methods of *Engine that other packages use:
-//
-//	Pay(ctx, PayRequest) (*Result, error)
-//	CreateOrder(ctx, OrderRequest) (*OrderResult, error)
-//	AmendOrder(ctx, ActionRequest, orderNo, amount, subject) (*OrderResult, error)
-//	CloseOrder(ctx, ActionRequest, orderNo) (*OrderResult, error)
-//	Sync(ctx, ActionRequest, paymentID) (*payonce.Payment, error)
-//	Cancel(ctx, ActionRequest, paymentID) (*payonce.Payment, proven bool, error)
-//	Wait(ctx, scope, paymentID, version, d) (*payonce.Payment, error)
-//
-// Errors are *Refusal, *payonce.Error, *idempotency.Problem, or those of package
-// store.

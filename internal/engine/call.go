@@ -115,9 +115,9 @@ func (e *Engine) send(ctx context.Context, a channel.Adapter, h *held) channel.A
 	if err := run.Fail(name + ".before-send"); err != nil {
 		return channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent, Reason: "failpoint"}, Err: err}
 	}
-	// A right is used only well before its lease ends: afterwards another owner
-	// may hold one of its own.
-	if e.Runner.Now().Sub(h.taken) > e.lease/4 {
+	// A right is used at once or not at all: its call must end before its lease,
+	// after which another owner may hold a right of its own.
+	if e.Runner.Now().Sub(h.taken) > useWithin {
 		return channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent, Reason: "lease-too-old"}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.CallTimeout)
@@ -137,6 +137,7 @@ func (e *Engine) send(ctx context.Context, a channel.Adapter, h *held) channel.A
 	case stepQuery:
 		ans = a.Query(ctx, call)
 	case stepClose:
+		call.KeyNo = max(h.payment.CloseKey, 1)
 		ans = a.Close(ctx, call)
 	}
 	if err := run.Fail(name + ".after-receive"); err != nil {
@@ -157,7 +158,7 @@ func (e *Engine) store(ctx context.Context, h *held, caps channel.Capabilities, 
 	f.Source = pointOf[h.next]
 	f.Account = e.accountOf(f, h)
 	f.Fence, f.Version = h.payment.Fence, h.payment.Version
-	f.SendWindow, f.OnlyByAction = e.CallTimeout+leaseMargin, caps.OnlyByAction
+	f.SendWindow, f.OnlyByAction = useWithin+e.CallTimeout+networkMargin, caps.OnlyByAction
 	if h.next == stepBegin {
 		f.Permit = h.permit.No
 	}
@@ -219,7 +220,7 @@ func (e *Engine) storeOnce(ctx context.Context, point string, h *held, caps chan
 		if h.next == stepPrepare && fact.Object != "" {
 			v.StoreObject(p, fact.Object, fact.Object)
 		}
-		if fresh && ours && mayResend(v, p, caps, fact, h.next, h.closing) {
+		if !h.closing && v.MayResend(p, fact, fresh, caps.DedupeWindow) {
 			// Sending again gives the caller what it asked for; that nobody was given
 			// the key proves the death only of what nobody wants any more.
 			fact.OnlyByAction = false
@@ -261,8 +262,10 @@ func spend(p *payonce.Payment, s step) {
 	switch s {
 	case stepPrepare:
 		p.Prepares++
-	case stepBegin, stepClose:
+	case stepBegin:
 		p.SendKey++
+	case stepClose:
+		p.CloseKey++
 	}
 }
 

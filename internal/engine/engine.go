@@ -40,13 +40,12 @@ type Config struct {
 // Fixed times of the rules.
 const (
 	claimTimeout  = 5 * time.Second  // the first transaction of a request fails closed after this
-	leaseMargin   = 15 * time.Second // a lease outlives the longest call by this
-	callerMemory  = 15 * time.Minute // a caller counts as waiting for so long
-	dedupeSafety  = time.Hour        // never re-send so close to the end of the dedupe window
-	lastQuestion  = 24 * time.Hour   // a final payment is asked about once more after this
-	deadAtMargin  = 2 * time.Minute  // after dead_at a payment is closed after this
+	useWithin     = 10 * time.Second // a right is used so soon after it was given, or not at all
+	leaseMargin   = 15 * time.Second // a lease outlives useWithin and the longest call by the rest
+	networkMargin = time.Minute      // what was sent has arrived or is lost after this
 	maxRounds     = 5                // of closing an old attempt before a request gives up
 	maxPreferWait = 1000             // requests of one process that may wait by preference
+	maxAttempts   = 100              // of one order
 )
 
 // Engine decides. It is safe for concurrent use.
@@ -121,6 +120,13 @@ func (e *Engine) account(k payonce.OrderKey, ch, id string) (*Account, error) {
 		if a.Merchant != k.Merchant || a.Environment != k.Environment || a.Channel != ch || (id != "" && a.ID != id) {
 			continue
 		}
+		if a.Paused && found != nil {
+			continue
+		}
+		if found != nil && found.Paused {
+			found = a
+			continue
+		}
 		if found != nil {
 			return nil, payonce.Invalid("/account", "there are several accounts for %s: name one", ch)
 		}
@@ -158,6 +164,12 @@ type written struct {
 	answer  *store.Answer
 }
 
+// seen is what waiters of a payment are told a change of.
+type seen struct {
+	version int64
+	lease   string
+}
+
 // write runs one decision. point names the failpoints around it.
 func (e *Engine) write(ctx context.Context, point, actor string, u *store.Unit, decide func(*store.View) error) error {
 	if err := run.Fail(point + ".before"); err != nil {
@@ -168,16 +180,16 @@ func (e *Engine) write(ctx context.Context, point, actor string, u *store.Unit, 
 	var changed []*payonce.Payment
 	u.Decide = func(v *store.View) error {
 		v.NewID = func(prefix string) string { return e.newID(prefix, v.Now) }
-		before := make(map[*payonce.Payment]int64, len(v.Payments))
+		before := make(map[*payonce.Payment]seen, len(v.Payments))
 		for _, p := range v.Payments {
-			before[p] = p.Version
+			before[p] = seen{p.Version, p.LeaseOwner}
 		}
 		if err := decide(v); err != nil {
 			return err
 		}
 		changed = changed[:0]
 		for _, p := range v.Payments {
-			if before[p] != p.Version {
+			if before[p] != (seen{p.Version, p.LeaseOwner}) {
 				changed = append(changed, p)
 			}
 		}
@@ -185,7 +197,8 @@ func (e *Engine) write(ctx context.Context, point, actor string, u *store.Unit, 
 		return nil
 	}
 	if err := e.Submit(ctx, u); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+		if late && !errors.Is(err, store.ErrOutcomeUnknown) {
 			return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // it was not started
 		}
 		return err
@@ -210,6 +223,11 @@ func (e *Engine) seal(v *store.View) {
 		}
 		status, ct, body := e.Encoder.Answer(v.Order, p)
 		v.Answers = append(v.Answers, store.Answer{PaymentID: p.ID, Status: p.Status, HTTPStatus: status, ContentType: ct, Body: body})
+	}
+	for _, proof := range v.Proofs {
+		p := v.Payment(proof.PaymentID)
+		v.Evidence = append(v.Evidence, store.Evidence{ID: proof.ID, OrderID: p.OrderID, PaymentID: p.ID, Kind: payonce.StateNeverSent.String(),
+			Source: "engine", Number: p.Number, Permit: len(p.Permits), Fence: p.Fence, Detail: proof.Cause, At: v.Now})
 	}
 	for _, ev := range v.Events {
 		v.Outbox = append(v.Outbox, store.OutboxEvent{ID: v.NewID(payonce.PrefixEvent), Order: v.Order.Key, Type: ev.Type,

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -228,9 +230,84 @@ func TestSwitchIsRefusedWhileTheOldAttemptCannotBeClosed(t *testing.T) {
 	if codeOf(err) != string(payonce.CodeOutcomeUnknown) || !errors.As(err, &ref) || ref.ProvableAt.IsZero() || ref.Why == "" {
 		t.Fatalf("got %v", err)
 	}
-	// The decision to end it outlives the request.
-	w.settle(time.Minute)
+	// The payer may go back to the first card: nothing was sent to take it away.
+	back := w.pay("A1", "k3")
+	if !back.Converged || back.Payment.Sequence != 1 || back.Order.Shows(back.Payment, back.Payment.CreatedAt) == nil {
+		t.Fatalf("converged %v on %d", back.Converged, back.Payment.Sequence)
+	}
+}
+
+func TestCancelDuringACallOutlivesItsRequest(t *testing.T) {
+	w := newWorld(t)
+	w.channel.fail("begin", fault{effect: true, state: "action"})
+	release := w.abandon("A1", "k1", "begin")
+	done := make(chan bool, 1)
+	id := w.payment("A1", 1).ID
+	go func() {
+		_, proven, err := w.engine.Cancel(context.Background(), w.action("cancel"), id)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- proven
+	}()
+	for !w.payment("A1", 1).GivenUp {
+		runtime.Gosched() // the wish is committed before anything is waited for
+	}
+	release()
+	if !<-done {
+		t.Error("not proven")
+	}
 	w.want(w.payment("A1", 1), payonce.Cancelled)
+}
+
+func TestReplayedAmendChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	key := func(s string) engine.ActionRequest {
+		a, k := w.action("amend"), sha256.Sum256([]byte(s))
+		a.Key, a.Fingerprint = &k, idempotency.Fingerprint{Version: 1, Secret: "s1", Sum: k}
+		return a
+	}
+	ctx := context.Background()
+	if _, err := w.engine.CreateOrder(ctx, engine.OrderRequest{ActionRequest: w.action("order"), Order: w.key("A1"), Amount: 300, Currency: "USD", Subject: "tea"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		key    string
+		amount payonce.Amount
+		want   payonce.Amount
+	}{{"k1", 500, 500}, {"k2", 700, 700}, {"k1", 500, 700}} {
+		res, err := w.engine.AmendOrder(ctx, key(step.key), "A1", step.amount, "")
+		if err != nil || res.Order.Amount != step.want {
+			t.Fatalf("%s: %v %+v", step.key, err, res)
+		}
+	}
+}
+
+func TestKnownKeyIsAnsweredWhateverBecameOfItsAccount(t *testing.T) {
+	w := newWorld(t)
+	w.pay("A1", "k1")
+	r := w.request("A1", "k1")
+	r.Account = "gone"
+	res, err := w.engine.Pay(context.Background(), r)
+	if err != nil || !res.Replayed {
+		t.Fatal(err)
+	}
+}
+
+func TestCreatedPastItsEndGivesWayToANewAttempt(t *testing.T) {
+	w := newWorld(t)
+	no := channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent, Reason: "dial"}}
+	w.channel.fail("prepare", fault{answer: &no})
+	w.want(w.pay("A1", "k1").Payment, payonce.Created)
+	w.clock.SetOffset(31 * time.Minute)
+	res := w.pay("A1", "k2")
+	if res.Converged || res.Payment.Sequence != 2 {
+		t.Fatalf("sequence %d", res.Payment.Sequence)
+	}
+	w.paidOnce("A1")
+	if ev, err := w.store.Evidence(context.Background(), store.Scope{Merchant: "m1", Environment: payonce.Test}, w.payment("A1", 1).ID); err != nil || ev[len(ev)-1].ID != w.payment("A1", 1).EvidenceID {
+		t.Fatalf("the proof is not stored: %v", err)
+	}
 }
 
 func TestRespondAsyncIsDoneByAWorker(t *testing.T) {

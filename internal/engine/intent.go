@@ -120,15 +120,21 @@ func (e *Engine) decideIntent(v *store.View, r *PayRequest, acct *Account, caps 
 	}
 	ins := inputs(r, acct.ID, amount)
 	if p := v.Live(r.Part); p != nil {
-		if p.Status == payonce.Created && p.Inputs != ins {
-			v.CancelUnsent(p, "switched", "")
-		} else if p.Inputs != ins || stale(p, caps, v.Now) {
+		over := p.Inputs != ins || p.GivenUp || actionGone(p, caps, v.Now) || declinedOpen(p, caps)
+		unusable := p.Status == payonce.Created && (over || !v.MayCharge(p))
+		switch {
+		case unusable && v.CancelUnsent(p, "switched"):
+			// It was never sent: a new attempt takes its place at once.
+		case over || unusable:
 			c := *p
 			in.blocker = &c
 			return errBlocked
-		} else {
+		default:
 			return e.decideConverge(v, r, p, caps, in, keep)
 		}
+	}
+	if v.Order.LastSequence >= maxAttempts {
+		return payonce.Errorf(payonce.CodeRateLimited, "order %s has had %d attempts", r.Order.OrderNo, maxAttempts)
 	}
 	p, err := e.newPayment(v, r, acct, caps, amount, ins)
 	if err != nil {
@@ -155,7 +161,7 @@ func (e *Engine) first(v *store.View, p *payonce.Payment, caps channel.Capabilit
 		in.next, in.permit = h.next, h.permit
 		return
 	}
-	v.CancelUnsent(p, "order-not-open", "")
+	v.CancelUnsent(p, "order-not-open")
 }
 
 func (e *Engine) newPayment(v *store.View, r *PayRequest, acct *Account, caps channel.Capabilities, amount payonce.Amount, ins [32]byte) (*payonce.Payment, error) {
@@ -214,7 +220,7 @@ func (e *Engine) decideKnown(v *store.View, r *PayRequest, in *intended, keep fu
 	case p.Status == payonce.Created:
 		p.CallerAt = v.Now
 		e.first(v, p, caps, in)
-	case stale(p, caps, v.Now):
+	case actionGone(p, caps, v.Now):
 		c := *p
 		in.blocker = &c
 		return errBlocked

@@ -17,8 +17,19 @@ func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capa
 	case !p.Status.Live():
 		e.afterEnd(v, p, f, did)
 		return
-	case mayBegin(v, p, f, did, out.closing), fresh && mayResend(v, p, caps, f, did, out.closing):
+	case mayBegin(p, f, did, out.closing):
 		if e.right(v, p, caps, out) {
+			return
+		}
+		// The order does not take it any more; its object was never confirmed.
+		out.side = p.ObjectID
+		if v.CancelUnsent(p, "order-not-open") {
+			return
+		}
+	case !out.closing && v.MayResend(p, f, fresh, caps.DedupeWindow):
+		permit, err := v.Resend(p, e.leaseFrom(v.Now), f, fresh, caps.DedupeWindow)
+		if err == nil {
+			out.next, out.permit = stepBegin, permit
 			return
 		}
 	case mustClose(v, p, f, did, out.closing):
@@ -49,34 +60,10 @@ func (e *Engine) right(v *store.View, p *payonce.Payment, caps channel.Capabilit
 	return true
 }
 
-
 // mayBegin: the prepared object is stored, and the order still takes it.
-func mayBegin(v *store.View, p *payonce.Payment, f payonce.Fact, did step, closing bool) bool {
+func mayBegin(p *payonce.Payment, f payonce.Fact, did step, closing bool) bool {
 	return did == stepPrepare && f.Kind == payonce.StateUnconfirmed && f.Object != "" && f.Object == p.ObjectID &&
-		p.Status == payonce.Processing && !closing && v.MayCharge(p)
-}
-
-// mayResend: a question has shown that the channel has nothing for this number,
-// it would recognise a repeat, and somebody still wants the payment.
-func mayResend(v *store.View, p *payonce.Payment, caps channel.Capabilities, f payonce.Fact, did step, closing bool) bool {
-	if did != stepQuery || closing || p.Status != payonce.Unknown {
-		return false
-	}
-	if f.Kind != payonce.StateAbsent && f.Kind != payonce.StateUnconfirmed {
-		return false
-	}
-	return wanted(p, v.Now) && v.MayCharge(p) && windowOpen(p, caps, v.Now)
-}
-
-func wanted(p *payonce.Payment, now time.Time) bool { return now.Sub(p.CallerAt) < callerMemory }
-
-// windowOpen reports whether the channel still recognises a repeat of the first
-// send.
-func windowOpen(p *payonce.Payment, caps channel.Capabilities, now time.Time) bool {
-	if len(p.Permits) == 0 {
-		return true
-	}
-	return caps.DedupeWindow > 0 && now.Before(p.Permits[0].GivenAt.Add(caps.DedupeWindow-dedupeSafety))
+		p.Status == payonce.Processing && !closing
 }
 
 // mustClose: the object may still take money and nobody should let it.
@@ -90,7 +77,7 @@ func mustClose(v *store.View, p *payonce.Payment, f payonce.Fact, did step, clos
 		return false
 	}
 	switch {
-	case closing, p.CloseSent, p.Superseded, !v.Order.Chargeable(v.Now), v.Now.After(p.DeadAt.Add(deadAtMargin)):
+	case closing, p.GivenUp, p.Superseded, !v.Order.Chargeable(v.Now), v.Now.After(p.DeadAt.Add(payonce.DeathMargin)):
 		return true
 	case f.Kind == payonce.StateDeclined || f.Kind == payonce.StateRefused:
 		// Nobody holds the object: it ends here, so that the order is free.
@@ -105,7 +92,7 @@ func mustClose(v *store.View, p *payonce.Payment, f payonce.Fact, did step, clos
 // although something of it had been sent is due for one last question; it counts
 // only when it was answered, and long enough after the end.
 func (e *Engine) afterEnd(v *store.View, p *payonce.Payment, f payonce.Fact, did step) {
-	asked := did == stepQuery && f.Kind != payonce.StateUnknown && v.Now.Sub(p.UpdatedAt) >= lastQuestion/2
+	asked := did == stepQuery && f.Kind != payonce.StateUnknown && v.Now.Sub(p.UpdatedAt) >= payonce.LastQuestion/2
 	switch {
 	case p.LeaseOwner == "":
 		// It ended just now; the transition has planned the question.
@@ -113,7 +100,7 @@ func (e *Engine) afterEnd(v *store.View, p *payonce.Payment, f payonce.Fact, did
 		p.LastAsked = p.LastAsked || asked
 		v.Release(p, time.Time{})
 	default:
-		v.Release(p, v.Now.Add(lastQuestion+e.jitter(time.Minute)))
+		v.Release(p, v.Now.Add(payonce.LastQuestion+e.jitter(time.Minute)))
 	}
 }
 
@@ -132,7 +119,7 @@ func (e *Engine) due(v *store.View, p *payonce.Payment) time.Time {
 	}
 	d := steps[min(max(p.Asks-1, 0), len(steps)-1)]
 	at := v.Now.Add(d + e.jitter(d/4))
-	end := p.DeadAt.Add(deadAtMargin + 3*time.Second) // the channel's Date has whole seconds
+	end := p.DeadAt.Add(payonce.DeathMargin + 3*time.Second) // the channel's Date has whole seconds
 	if v.Now.Before(end) && at.After(end) {
 		at = end
 	}

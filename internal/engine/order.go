@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -61,7 +62,8 @@ func (e *Engine) AmendOrder(ctx context.Context, r ActionRequest, orderNo string
 			out.Replayed = replayed
 			o := v.Order
 			switch {
-			case replayed && o.Amount == amount:
+			case replayed:
+				// The key was stored with its effect: it is done.
 			case o.Status == payonce.OrderPaid || o.AmountPaid > 0:
 				return &Refusal{Err: payonce.Errorf(payonce.CodeOrderAlreadyPaid, "order %s is paid, its amount is final", orderNo), Order: copyOf(o), Payment: v.Effective("")}
 			case !o.Chargeable(v.Now):
@@ -69,7 +71,7 @@ func (e *Engine) AmendOrder(ctx context.Context, r ActionRequest, orderNo string
 			case v.AnyLive():
 				for _, p := range v.Payments {
 					if p.Status == payonce.Created {
-						v.CancelUnsent(p, "amended", "")
+						v.CancelUnsent(p, "amended")
 					}
 				}
 				if blocker = firstLive(v); blocker != nil {
@@ -77,11 +79,9 @@ func (e *Engine) AmendOrder(ctx context.Context, r ActionRequest, orderNo string
 				}
 				fallthrough
 			default:
-				o.Amount, o.UpdatedAt = amount, v.Now
-				if subject != "" {
-					o.Subject = subject
+				if err := v.Amend(amount, subject); err != nil {
+					return err
 				}
-				v.Changes = append(v.Changes, payonce.Change{From: string(o.Status), To: string(o.Status), Cause: "amended"})
 			}
 			out.Order, out.Payments = copyOf(o), copies(v.Payments)
 			return nil
@@ -182,8 +182,24 @@ func (e *Engine) Sync(ctx context.Context, r ActionRequest, paymentID string) (*
 // still take money; a payment that was faster is returned SUCCEEDED.
 func (e *Engine) Cancel(ctx context.Context, r ActionRequest, paymentID string) (p *payonce.Payment, proven bool, err error) {
 	ctx = context.WithoutCancel(ctx)
-	p, err = e.begunAction(ctx, &r, paymentID)
+	p, err = e.Store.Payment(ctx, r.Scope, paymentID)
 	if err != nil {
+		return nil, false, err
+	}
+	// The wish is committed first: whoever holds the payment now ends it.
+	err = e.write(ctx, "apply", "request", &store.Unit{Order: p.Key, Key: r.Key}, func(v *store.View) error {
+		known, err := e.bindAction(v, &r)
+		q := v.Payment(paymentID)
+		if err != nil || q == nil || known || !q.Status.Live() && r.Key == nil {
+			return cmp.Or(err, errNothing)
+		}
+		v.GiveUp(q)
+		if q.Status.Live() && q.LeaseOwner == "" {
+			q.DueAt = v.Now
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errNothing) {
 		return nil, false, err
 	}
 	if p.Status.Live() {

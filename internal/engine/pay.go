@@ -19,13 +19,17 @@ import (
 // package store, in which case nothing is known to have been started.
 func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 	ctx = context.WithoutCancel(ctx)
-	acct, caps, err := e.route(&r)
-	if err != nil {
-		return nil, err
-	}
 	for round := 0; ; round++ {
-		if res, err := e.replay(ctx, &r); res != nil || err != nil {
-			return res, err
+		known, step, err := e.replay(ctx, &r)
+		if err != nil || known != nil && !step {
+			return known, err
+		}
+		acct, caps, err := e.route(&r)
+		if err != nil && known != nil {
+			return known, nil // a known key is answered whatever became of its account
+		}
+		if err != nil {
+			return nil, err
 		}
 		in, err := e.intent(ctx, &r, acct, caps)
 		if err != nil {
@@ -34,7 +38,7 @@ func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 		switch {
 		case in.next != stepNone:
 			return e.execute(ctx, &r, in)
-		case in.blocker == nil && in.replayed && !in.async:
+		case in.blocker == nil && in.replayed && !in.async && round < maxRounds:
 			// A twin was faster; its record answers, and lets this request wait.
 			continue
 		case in.blocker == nil:
@@ -62,39 +66,40 @@ func (e *Engine) route(r *PayRequest) (*Account, channel.Capabilities, error) {
 	return acct, caps, nil
 }
 
-// replay answers a known key without taking a lock. Only what has to change
-// something goes on to the intent.
-func (e *Engine) replay(ctx context.Context, r *PayRequest) (*Result, error) {
+// replay answers a known key without taking a lock; nil means that it is not
+// known. step says that something has to be done before: the attempt was never
+// sent, or its action is gone.
+func (e *Engine) replay(ctx context.Context, r *PayRequest) (res *Result, step bool, err error) {
 	rep, err := e.Store.Replay(ctx, r.Key)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !matches(&rep.Key, r.Fingerprint, r.Same) || rep.Payment == nil {
-		return nil, idempotency.Reused()
+		return nil, false, idempotency.Reused()
 	}
 	p := rep.Payment
+	res = &Result{Order: rep.Order, Payment: p, Stored: rep.Answer, Replayed: true, Converged: rep.Key.Converged}
 	if _, caps, err := e.of(p); err == nil && needsStep(p, caps, rep.Now) {
-		return nil, nil
+		return res, true, nil
 	}
-	res := &Result{Order: rep.Order, Payment: p, Stored: rep.Answer, Replayed: true, Converged: rep.Key.Converged}
 	if owned(&rep.Key, p, rep.Now) {
 		if r.Prefer.Wait <= 0 || e.hub.waiting() >= maxPreferWait {
-			return nil, inProgress(rep.Order, p, rep.Key.CreatedAt, rep.Now)
+			return nil, false, inProgress(rep.Order, p, rep.Key.CreatedAt, rep.Now)
 		}
 	}
 	if p.Status.Live() {
 		if err := e.prefer(ctx, r, res); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if p := res.Payment; p.Status == payonce.Processing && owned(&rep.Key, p, rep.Now) {
-			return nil, inProgress(rep.Order, p, rep.Key.CreatedAt, rep.Now)
+			return nil, false, inProgress(rep.Order, p, rep.Key.CreatedAt, rep.Now)
 		}
 		e.stillWanted(ctx, res.Payment, rep.Now)
 	}
-	return res, nil
+	return res, false, nil
 }
 
 func matches(k *store.KeyRecord, f idempotency.Fingerprint, same func(idempotency.Fingerprint) bool) bool {
@@ -174,22 +179,25 @@ var errNothing = errors.New("nothing to do")
 // an attempt that was stored and never sent is taken up, one whose action is
 // dead is renewed.
 func needsStep(p *payonce.Payment, caps channel.Capabilities, now time.Time) bool {
-	return p.Status == payonce.Created || stale(p, caps, now)
+	return p.Status == payonce.Created || actionGone(p, caps, now)
 }
 
-// stale reports whether a PENDING payment has nothing that its payer can use: it
-// is renewed or closed instead of being shown.
-func stale(p *payonce.Payment, caps channel.Capabilities, now time.Time) bool {
+// actionGone reports whether a PENDING payment has nothing that its payer can
+// use: it is renewed or closed instead of being shown.
+func actionGone(p *payonce.Payment, caps channel.Capabilities, now time.Time) bool {
 	if p.Status != payonce.Pending || p.Superseded {
 		return false
-	}
-	if p.Declined && caps.ReusedAfterDecline {
-		return true
 	}
 	if p.Action == nil {
 		return caps.OnlyByAction
 	}
 	return !p.Action.ExpiresAt.IsZero() && !now.Before(p.Action.ExpiresAt)
+}
+
+// declinedOpen reports whether a try failed on an object that the payer can
+// still use. A new attempt closes it first; a repeated request does not.
+func declinedOpen(p *payonce.Payment, caps channel.Capabilities) bool {
+	return p.Status == payonce.Pending && p.Declined && caps.ReusedAfterDecline
 }
 
 // clear closes the attempt that is in a new one's way. nil means: look again,
@@ -198,16 +206,16 @@ func (e *Engine) clear(ctx context.Context, p *payonce.Payment, round int) error
 	if round >= maxRounds {
 		return e.unproven(p)
 	}
-	if p.Status == payonce.Processing {
+	if p.LeaseOwner != "" {
 		// A call is under way; its end decides. Taking it over now would only add
 		// an unknown.
 		q, err := e.waitUntil(ctx, scopeOf(p.Key), p.ID, e.AnswerWithin, func(q *payonce.Payment) bool {
-			return q.Status != payonce.Processing
+			return q.LeaseOwner == "" || !q.Status.Live()
 		})
 		if err != nil {
 			return err
 		}
-		if q.Status != payonce.Processing {
+		if q.LeaseOwner == "" || !q.Status.Live() {
 			return nil
 		}
 		p = q
@@ -234,7 +242,7 @@ func (e *Engine) unproven(p *payonce.Payment) error {
 		ref.ProvableAt = p.LeaseUntil
 	case !p.DeadAt.IsZero():
 		ref.Why = "the channel has not confirmed that the earlier payment is closed; after its end the channel's own answer proves it"
-		ref.ProvableAt = p.DeadAt.Add(deadAtMargin)
+		ref.ProvableAt = p.DeadAt.Add(payonce.DeathMargin)
 	default:
 		ref.Why = "the channel has not confirmed that the earlier payment is closed"
 	}

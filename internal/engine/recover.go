@@ -108,30 +108,16 @@ func (e *Engine) decideClaim(v *store.View, p *payonce.Payment, caps channel.Cap
 		return
 	}
 	v.Claim(p, e.leaseFrom(v.Now), "lease-over")
-	if unsent(p) {
-		if out.closing || !wanted(p, v.Now) || !e.right(v, p, caps, out) {
-			v.CancelUnsent(p, "never-sent", "")
+	// What was refused is not sent again; its object is asked about and closed.
+	if p.NeverSent() && !p.Declined {
+		if !out.closing && p.Wanted(v.Now) && e.right(v, p, caps, out) {
+			return
 		}
-		return
-	}
-	if out.closing {
-		v.GiveUp(p)
+		if v.CancelUnsent(p, "never-sent") {
+			return
+		}
 	}
 	out.next = stepQuery
-}
-
-// unsent reports whether no money call of the payment can have had an effect: a
-// permit was never given, or each ended without one.
-func unsent(p *payonce.Payment) bool {
-	if p.Accepted || p.HandedOut || p.Status == payonce.Pending {
-		return false
-	}
-	for i := range p.Permits {
-		if end := p.Permits[i].End; end != payonce.EndNotSent {
-			return false
-		}
-	}
-	return !p.Declined
 }
 
 // bring takes a payment that nobody holds and asks the channel; with closing it

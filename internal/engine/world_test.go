@@ -418,3 +418,7 @@ func (w *world) sameBytes() {
 		}
 	}
 }
+
+func (c *fakeChannel) ReplyNotice(channel.NoticeOutcome) channel.NoticeReply {
+	return channel.NoticeReply{Status: 200}
+}

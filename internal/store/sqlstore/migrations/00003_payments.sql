@@ -33,10 +33,11 @@ CREATE TABLE IF NOT EXISTS payments (
   handed_out {{bool}} NOT NULL,
   declined {{bool}} NOT NULL,
   dead {{bool}} NOT NULL,
-  close_sent {{bool}} NOT NULL,
+  given_up {{bool}} NOT NULL,
   permits {{json}} NOT NULL,
   prepares {{int}} NOT NULL,
   send_key {{int}} NOT NULL,
+  close_key {{int}} NOT NULL,
   fence {{int}} NOT NULL,
   version {{int}} NOT NULL,
   revision {{int}} NOT NULL,
@@ -68,7 +69,7 @@ CREATE TABLE IF NOT EXISTS payments (
   CONSTRAINT payments_effective_slot CHECK ((effective_slot IS NOT NULL) = (effective = 1)),
   CONSTRAINT payments_effective_name CHECK (effective_slot IS NULL OR effective_slot = CONCAT(order_id, ':', part)),
   CONSTRAINT payments_flags CHECK (effective IN (0, 1) AND superseded IN (0, 1) AND accepted IN (0, 1) AND seen IN (0, 1)
-    AND handed_out IN (0, 1) AND declined IN (0, 1) AND dead IN (0, 1) AND close_sent IN (0, 1) AND last_asked IN (0, 1)),
+    AND handed_out IN (0, 1) AND declined IN (0, 1) AND dead IN (0, 1) AND given_up IN (0, 1) AND last_asked IN (0, 1)),
   CONSTRAINT payments_names CHECK (number <> '' AND account <> ''),
   CONSTRAINT payments_leased CHECK (lease_owner = '' OR due_at IS NOT NULL),
   CONSTRAINT payments_counters CHECK (sequence >= 1 AND fence >= 1 AND version >= 1 AND revision >= 1 AND charge_count >= 0)
