@@ -33,7 +33,7 @@ func TestPagePay(t *testing.T) {
 	page := r.srv.URL + header.Get("Location")
 	r.api("query", about("P1"), "ACQ.TRADE_NOT_EXIST")
 	equal(t, "books", r.line("P1")["status"], any("created"))
-	status, header, _ = r.get(link)
+	_, header, _ = r.get(link)
 	equal(t, "the same cashier again", r.srv.URL+header.Get("Location"), page)
 	equal(t, "calls", r.calls("create", "P1"), 2)
 	_, _, text := r.get(page)

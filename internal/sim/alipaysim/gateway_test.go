@@ -167,3 +167,32 @@ func TestOtherPathsAndMethods(t *testing.T) {
 		equal(t, path, status, want)
 	}
 }
+
+// TestStrict plays what the real channel demands of an address.
+func TestStrict(t *testing.T) {
+	r := newRig(t)
+	for address, want := range map[string]string{"http://127.0.0.1:8080/n": "ACQ.INVALID_PARAMETER", "http://localhost/n": "ACQ.INVALID_PARAMETER",
+		"http://10.0.0.1/n": "ACQ.INVALID_PARAMETER", "https://shop.example/n": `"code":"10000"`} {
+		v := r.params("alipay.trade.precreate", order("S1", ""), "notify_url", address)
+		res, err := r.http.PostForm(r.srv.URL+"/alipay/gateway.do?strict=1", v)
+		r.ok(err)
+		b, err := io.ReadAll(res.Body)
+		r.ok(err)
+		res.Body.Close()
+		equal(t, address, strings.Contains(string(b), want), true)
+	}
+}
+
+// TestSameSeedSameIds: two simulators of one seed give the same ids and, where
+// no time is inside, the same signatures.
+func TestSameSeedSameIds(t *testing.T) {
+	var ids [2]string
+	for n := range ids {
+		r := newRig(t)
+		code := r.qr("D1")
+		r.pay("D1", "", 200)
+		no := r.line("D1")["payment_id"].(string)
+		ids[n] = code[strings.LastIndexByte(code, '/'):] + " " + no[8:] + " " + r.api("query", about("nobody"), "ACQ.TRADE_NOT_EXIST").sign
+	}
+	equal(t, "ids", ids[0], ids[1])
+}
