@@ -112,7 +112,7 @@ func badIntents() []channeltest.BadIntent {
 	}
 }
 
-// TestForm: the form of page says what the stored request says, is signed over
+// TestZ09_FormOfPage: the form of page says what the stored request says, is signed over
 // all of it with the charset of its address, and holds nothing empty.
 func TestZ09_FormOfPage(t *testing.T) {
 	a := newAdapter(t, "http://127.0.0.1:1/alipay?strict=1", func(c *Config) {
