@@ -157,7 +157,8 @@ func (d *demo) children(exe string) (sim, service supervise.Child, err error) {
 		}
 	}
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, config.EnvFailpoint+"=") })
-	simArgs := []string{"sim", "--child", "--addr", d.sim.Addr().String(), "--data", filepath.Join(d.data, "sim"), "--clock-listener", urlOf(d.admin.Addr()) + "/_dev/clock"}
+	simArgs := []string{"sim", "--child", "--addr", d.sim.Addr().String(), "--data", filepath.Join(d.data, "sim"), "--clock-listener", urlOf(d.admin.Addr()) + "/_dev/clock",
+		"--stripe-webhook", urlOf(d.api.Addr()) + "/webhooks/stripe/" + devAccount}
 	serviceArgs := []string{"service", "--addr", d.api.Addr().String(), "--admin", d.admin.Addr().String(), "--data", d.data, "--sim", urlOf(d.sim.Addr())}
 	sim = supervise.Child{Name: "simulator", Path: exe, Args: simArgs, Env: env, Output: d.err, Grace: 5 * time.Second, GiveUp: giveUp, Log: d.log}
 	// A failpoint is for the first service alone: its successors, which have to

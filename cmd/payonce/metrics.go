@@ -32,3 +32,11 @@ func newObserver(r prometheus.Registerer) func(event, channel, detail string) {
 		}
 	}
 }
+
+// newNoticeObserver counts the notices of channels by what became of them.
+func newNoticeObserver(r prometheus.Registerer) func(channel, outcome string) {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "payonce_notices_total", Help: "Notices of channels by outcome: stored, duplicate, parked, refused, not-stored."},
+		[]string{"channel", "outcome"})
+	r.MustRegister(c)
+	return func(channel, outcome string) { c.WithLabelValues(channel, outcome).Inc() }
+}

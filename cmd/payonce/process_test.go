@@ -184,6 +184,10 @@ func TestA04_DevFindsEverythingAgain(t *testing.T) {
 	if code, body := ask(t, http.MethodGet, a.Metrics, ""); code != 200 || !strings.Contains(body, "payonce_channel_calls_total") || strings.Contains(body, "A1") {
 		t.Errorf("metrics: %d", code)
 	}
+	eventually(t, "the channel's notices are taken in", func() bool {
+		_, books := ask(t, http.MethodGet, a.Sim+"/_sim/books", "")
+		return strings.Contains(books, `"acknowledged":true`) && !strings.Contains(books, `"acknowledged":false`)
+	})
 	// The parent is killed and cannot clean up.
 	p.signal(os.Kill)
 	p.gone()

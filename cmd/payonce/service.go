@@ -20,6 +20,7 @@ import (
 	"github.com/payonce/payonce/idempotency"
 	"github.com/payonce/payonce/internal/engine"
 	"github.com/payonce/payonce/internal/httpapi"
+	"github.com/payonce/payonce/internal/ingest"
 	"github.com/payonce/payonce/internal/run"
 	"github.com/payonce/payonce/internal/store"
 	"github.com/payonce/payonce/internal/store/sqlstore"
@@ -157,6 +158,7 @@ func (s *service) build(ctx context.Context) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
+	ingest.New(ingest.Config{Accounts: s.accounts, Engine: s.engine, Logger: s.log, Observe: newNoticeObserver(s.registry)}).Routes(mux)
 	for _, path := range []string{"/checkout/", "/assets/", "/shop", "/shop/"} {
 		mux.Handle(path, pages)
 	}
