@@ -166,10 +166,11 @@ func (p *Payment) sendsEnded() bool {
 }
 
 // Shows returns the action that the payer may be shown now, nil for none: the
-// payment waits for them, its end is not decided, and its order takes it.
+// payment waits for them, its end is not decided, and its order takes it. A nil
+// order is one that the caller does not look at.
 func (o *Order) Shows(p *Payment, now time.Time) *Action {
 	a := p.Action
-	if a == nil || p.Status != Pending || p.Superseded || p.GivenUp || !o.Chargeable(now) {
+	if a == nil || p.Status != Pending || p.Superseded || p.GivenUp || o != nil && !o.Chargeable(now) {
 		return nil
 	}
 	if !a.ExpiresAt.IsZero() && !now.Before(a.ExpiresAt) || !p.DeadAt.IsZero() && !now.Before(p.DeadAt) {

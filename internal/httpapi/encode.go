@@ -73,8 +73,8 @@ func appendPayment(b []byte, o *payonce.Order, p *payonce.Payment, v view) []byt
 	b = appendText(append(b, `,"channel_number":`...), p.Number)
 	b = appendTextOrNull(append(b, `,"channel_payment_id":`...), p.ChannelPaymentID)
 	b = append(b, `,"action":`...)
-	if showsAction(o, p, v.now) {
-		b = appendAction(b, p.Action)
+	if action := o.Shows(p, v.now); action != nil {
+		b = appendAction(b, action)
 	} else {
 		b = append(b, `{"type":"none"}`...)
 	}
@@ -92,22 +92,6 @@ func appendPayment(b []byte, o *payonce.Order, p *payonce.Payment, v view) []byt
 	b = appendTime(append(b, `,"updated_at":`...), p.UpdatedAt)
 	b = appendTime(append(b, `,"succeeded_at":`...), p.SucceededAt)
 	return append(b, '}')
-}
-
-// showsAction: an action is shown only while the payer may use it: the payment
-// is PENDING and holds its order, the order takes money, nothing has expired.
-func showsAction(o *payonce.Order, p *payonce.Payment, now time.Time) bool {
-	if p.Action == nil || p.Status != payonce.Pending || p.Superseded {
-		return false
-	}
-	if o != nil && !o.Chargeable(now) {
-		return false
-	}
-	ends := p.Action.ExpiresAt
-	if ends.IsZero() {
-		ends = p.DeadAt
-	}
-	return ends.IsZero() || now.Before(ends)
 }
 
 func appendAction(b []byte, a *payonce.Action) []byte {

@@ -89,6 +89,7 @@ func TestActions(t *testing.T) {
 		"pending":         {func(*payonce.Order, *payonce.Payment) {}, true},
 		"expired":         {func(_ *payonce.Order, p *payonce.Payment) { p.Action.ExpiresAt = noon }, false},
 		"past dead_at":    {func(_ *payonce.Order, p *payonce.Payment) { p.Action.ExpiresAt = time.Time{}; p.DeadAt = noon }, false},
+		"given up":        {func(_ *payonce.Order, p *payonce.Payment) { p.GivenUp = true }, false},
 		"superseded":      {func(_ *payonce.Order, p *payonce.Payment) { p.Superseded = true }, false},
 		"unknown":         {func(_ *payonce.Order, p *payonce.Payment) { p.Status = payonce.Unknown }, false},
 		"order closing":   {func(o *payonce.Order, _ *payonce.Payment) { o.Status = payonce.OrderClosing }, false},
@@ -97,7 +98,7 @@ func TestActions(t *testing.T) {
 	} {
 		o, p := openOrder(), withQR(inState(payonce.Pending))
 		c.change(o, p)
-		if got := showsAction(o, p, noon); got != c.want {
+		if got := o.Shows(p, noon) != nil; got != c.want {
 			t.Errorf("%s: shown %v", name, got)
 		}
 	}

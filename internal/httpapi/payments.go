@@ -151,7 +151,7 @@ func (x *exchange) stopWaiting() { x.waiting.Add(-1) }
 func (x *exchange) encodePayment(ctx context.Context, p *payonce.Payment, nextCheck bool) ([]byte, error) {
 	v := x.viewNow(nextCheck)
 	var o *payonce.Order
-	if showsAction(nil, p, v.now) {
+	if o.Shows(p, v.now) != nil {
 		known, err := x.Reader.Order(ctx, p.Key)
 		if err != nil {
 			return nil, err

@@ -62,6 +62,8 @@ func look(o *store.OrderWithPayments, now time.Time) *view {
 		case p.Status == payonce.Failed || p.Status == payonce.Cancelled:
 			v.Ended++
 			last = p
+		case p.Status == payonce.Succeeded && !p.Effective:
+			v.Ended++ // surplus: its wish is over, though it is not the payer's last word
 		case p.LiveSlot() != "":
 			live = p
 		}
@@ -75,7 +77,7 @@ func look(o *store.OrderWithPayments, now time.Time) *view {
 		v.Phase = phasePaid
 	case live != nil:
 		v.Payment = live
-		v.Phase, v.Action = lookLive(live, chargeable, now)
+		v.Phase, v.Action = lookLive(o.Order, live, now)
 	case o.Order.Status == payonce.OrderClosing:
 		v.Phase = phaseConfirming // something superseded may still take money
 	case !chargeable:
@@ -90,16 +92,16 @@ func look(o *store.OrderWithPayments, now time.Time) *view {
 	return v
 }
 
-func lookLive(p *payonce.Payment, chargeable bool, now time.Time) (phase, *payonce.Action) {
+func lookLive(o *payonce.Order, p *payonce.Payment, now time.Time) (phase, *payonce.Action) {
 	if p.Status != payonce.Pending {
 		return phaseConfirming, nil
 	}
-	usable := p.Action != nil && chargeable && (p.Action.ExpiresAt.IsZero() || now.Before(p.Action.ExpiresAt))
+	action := o.Shows(p, now)
 	switch {
-	case p.Declined && chargeable:
+	case p.Declined && o.Chargeable(now):
 		return phaseDeclined, nil
-	case usable:
-		return phaseWaiting, p.Action
+	case action != nil:
+		return phaseWaiting, action
 	}
 	return phaseConfirming, nil
 }
