@@ -101,6 +101,10 @@ func (r *report) judge() {
 	}
 }
 
+// quiet is the share of the machine that others may use before the figures are
+// doubted.
+const quiet = 0.1
+
 // failed reports whether a hard claim was not met.
 func (r *report) failed() bool {
 	return slices.ContainsFunc(r.Claims, func(c claim) bool { return c.Hard && !c.Met })
@@ -127,6 +131,9 @@ func (r *report) print(w io.Writer) error {
 	fmt.Fprintf(t, "p99, ms\tport %s\tservice %s\treplays %s\n", rate(func(p pair) float64 { return p.Port.P99 }),
 		rate(func(p pair) float64 { return p.Service.P99 }), rate(func(p pair) float64 { return p.Replay.P99 }))
 	fmt.Fprintf(t, "in use by others before a run, per cent\t%s\n", rate(func(p pair) float64 { return 100 * max(p.Busy[0], p.Busy[1]) }))
+	if spreadOf(column(r.Pairs, func(p pair) float64 { return max(p.Busy[0], p.Busy[1]) })).Median > quiet {
+		fmt.Fprintln(t, "the machine was not quiet: take the speed again when it is")
+	}
 	return t.Flush()
 }
 
