@@ -57,6 +57,7 @@ type Engine struct {
 	hub      *hub
 	wake     chan struct{}
 	calls    inFlight
+	asked    asked
 }
 
 // New checks the configuration and returns an engine. The watcher of other

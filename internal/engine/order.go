@@ -169,7 +169,7 @@ func (e *Engine) end(ctx context.Context, p *payonce.Payment) error {
 func (e *Engine) Sync(ctx context.Context, r ActionRequest, paymentID string) (*payonce.Payment, error) {
 	ctx = context.WithoutCancel(ctx)
 	p, err := e.begunAction(ctx, &r, paymentID)
-	if err != nil || !p.Status.Live() {
+	if err != nil || !p.Status.Live() || !e.asked.may(paymentID, e.Runner.Now(), syncGap) {
 		return p, err
 	}
 	if _, err := e.bring(ctx, p, false); err != nil && !errors.Is(err, errNotFree) && !errors.Is(err, errNothing) {

@@ -102,6 +102,9 @@ func (p *pages) openCheckout(w http.ResponseWriter, r *http.Request) (*checkoutD
 		return nil, false
 	}
 	d := &checkoutData{view: look(o, p.Now()), Token: token, Choices: p.Choices(key), Test: key.Environment == payonce.Test}
+	if d.Payment != nil && d.Payment.Status.Live() {
+		p.Engine.Ask(d.Payment)
+	}
 	switch n := r.URL.Query().Get("notice"); n {
 	case "stale", "earlier-live", "cannot-pay", "busy": // of a form without script
 		d.Notice = n

@@ -32,6 +32,8 @@ var files embed.FS
 type Engine interface {
 	Pay(context.Context, engine.PayRequest) (*engine.Result, error)
 	CreateOrder(context.Context, engine.OrderRequest) (*engine.OrderResult, error)
+	// Ask has the channel asked about a payment whose payer is looking.
+	Ask(*payonce.Payment)
 }
 
 // Reader is what the pages read.

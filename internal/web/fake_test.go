@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ var (
 // books is a fake of engine and reader: it keeps what it is given and records
 // what it is asked.
 type books struct {
+	asked  atomic.Int64
 	mu     sync.Mutex
 	orders map[payonce.OrderKey]*store.OrderWithPayments
 	paid   []engine.PayRequest
@@ -136,3 +138,6 @@ func (r *rig) do(req *http.Request, headers []string) *httptest.ResponseRecorder
 	r.h.ServeHTTP(w, req)
 	return w
 }
+
+// Ask implements Engine: it counts the questions that pages cause.
+func (b *books) Ask(*payonce.Payment) { b.asked.Add(1) }
