@@ -172,9 +172,10 @@ func (a *Aggregate) Prepare(p *Payment, l Lease) error {
 
 // Permit gives the one-use right to send one money call. It refuses unless this
 // transaction has seen, under the order lock, that the order takes payments and
-// that this payment is not superseded, closed or past its end.
+// that this payment is not superseded, closed or past its end. What was prepared
+// is sent only once its object is stored: an answer about any other does not count.
 func (a *Aggregate) Permit(p *Payment, l Lease) (Permit, error) {
-	if !a.MayCharge(p) {
+	if !a.MayCharge(p) || p.Prepares > 0 && p.ObjectID == "" {
 		return Permit{}, ErrNoRight
 	}
 	return a.permit(p, l), nil
@@ -201,10 +202,11 @@ func (a *Aggregate) MayCharge(p *Payment) bool {
 	return p.Status == Created || (p.Status == Processing || p.Status == Unknown) && p.NeverSent()
 }
 
-// stillCharges reports whether the order takes this payment at all.
+// stillCharges reports whether the order takes this payment at all. What was
+// declined or refused is not tried again by us: its object is closed.
 func (a *Aggregate) stillCharges(p *Payment) bool {
 	alive := p.DeadAt.IsZero() || a.Now.Before(p.DeadAt)
-	return a.Order.Chargeable(a.Now) && alive && !p.Superseded && !p.GivenUp && p.ChargeCount == 0
+	return a.Order.Chargeable(a.Now) && alive && !p.Superseded && !p.GivenUp && !p.Declined && p.ChargeCount == 0
 }
 
 const (
@@ -222,15 +224,20 @@ func (p *Payment) Wanted(now time.Time) bool { return now.Sub(p.CallerAt) < Call
 // under the present fence, and fresh says that nothing else was learned since the
 // question: the channel has nothing for the number, or an object that nobody
 // confirmed. window is how long the channel recognises a repeat of the first
-// send; somebody must still want the payment.
+// send; somebody must still want the payment. An answer that is no knowledge of
+// this payment gives no right, nor does one where the books hold no send: then
+// nobody knows since when the window is open.
 func (a *Aggregate) MayResend(p *Payment, asked Fact, fresh bool, window time.Duration) bool {
 	if asked.Kind != StateAbsent && asked.Kind != StateUnconfirmed || asked.Source != "query" || !fresh || asked.Fence != p.Fence {
 		return false
 	}
-	if p.Status != Unknown || !a.stillCharges(p) || !p.Wanted(a.Now) {
+	if why, _ := a.unusable(p, asked); why != "" || p.sideObject(asked) {
 		return false
 	}
-	return len(p.Permits) == 0 || a.Now.Before(p.Permits[0].GivenAt.Add(window-dedupeSafety))
+	if p.Status != Unknown || len(p.Permits) == 0 || !a.stillCharges(p) || !p.Wanted(a.Now) {
+		return false
+	}
+	return a.Now.Before(p.Permits[0].GivenAt.Add(window - dedupeSafety))
 }
 
 // Resend gives the right to repeat a send. It refuses unless MayResend.
@@ -348,9 +355,10 @@ func (a *Aggregate) FinishClose() {
 }
 
 // CancelUnsent ends a payment of which nothing was ever sent; the proof becomes
-// evidence. False: the books do not prove it.
+// evidence. False: the books do not prove it, or a decline is on them, so that the
+// object is closed first and the payment ends as FAILED.
 func (a *Aggregate) CancelUnsent(p *Payment, cause string) bool {
-	if !p.Status.Live() || !p.NeverSent() {
+	if !p.Status.Live() || p.Declined || !p.NeverSent() {
 		return false
 	}
 	proof := Proof{ID: a.NewID(PrefixEvidence), PaymentID: p.ID, Cause: cause}

@@ -171,7 +171,7 @@ func TestFault_RefusedConfirmProvedDeath(t *testing.T) {
 	a.StoreObject(p, "obj", "")
 	permit(a, p)
 	a.Claim(p, lease(), "lease-over")
-	permit(a, p)
+	resend(a, p)
 	a.Now = a.Now.Add(time.Hour)
 	f := said(p, payonce.StateRefused, "begin")
 	f.Permit, f.ServerDate = 2, p.DeadAt.Add(time.Hour)
@@ -242,6 +242,116 @@ func TestFault_PermitBesideACallUnderWay(t *testing.T) {
 	if err := a.Prepare(p, lease()); err == nil {
 		t.Error("an object is prepared while a call is under way")
 	}
+}
+
+// A call that was lost was permitted again although nobody had asked the channel.
+func TestFault_LostCallWasSentAgainUnasked(t *testing.T) {
+	a := newOrder(payonce.PolicySingle, 100)
+	p := sent(a, 1)
+	a.Claim(p, lease(), "lease-over")
+	if _, err := a.Permit(p, lease()); err == nil || len(p.Permits) != 1 {
+		t.Error("a lost call was permitted again")
+	}
+	if err := a.Prepare(p, lease()); err == nil {
+		t.Error("an object is prepared beside a lost call")
+	}
+	if resend(a, p); len(p.Permits) != 2 {
+		t.Error("an answered question gave no right")
+	}
+}
+
+// The answer about another number, account or object, or one without evidence,
+// gave the right to send again.
+func TestFault_ForeignAnswerGaveAResend(t *testing.T) {
+	for name, spoil := range map[string]func(*payonce.Fact){
+		"number":   func(f *payonce.Fact) { f.Number = "N2" },
+		"account":  func(f *payonce.Fact) { f.Account = "other" },
+		"object":   func(f *payonce.Fact) { f.Object = "side" },
+		"evidence": func(f *payonce.Fact) { f.EvidenceID = "" },
+	} {
+		for _, kind := range []payonce.FactKind{payonce.StateAbsent, payonce.StateUnconfirmed} {
+			a, p := lostConfirm()
+			f := said(p, kind, "query")
+			if !a.MayResend(p, f, true, testDedupe) {
+				t.Fatal("the scene itself gives no right")
+			}
+			spoil(&f)
+			if _, err := a.Resend(p, lease(), f, true, testDedupe); err == nil {
+				t.Errorf("%s: a foreign answer %s gave a right", name, kind)
+			}
+		}
+	}
+}
+
+// lostConfirm is a prepared payment whose confirm may have been lost.
+func lostConfirm() (*payonce.Aggregate, *payonce.Payment) {
+	a := newOrder(payonce.PolicySingle, 100)
+	p := newPayment(a, 1, "", 100)
+	must(a.AddPayment(p))
+	must(a.Prepare(p, lease()))
+	a.StoreObject(p, "obj", "")
+	permit(a, p)
+	a.Claim(p, lease(), "lease-over")
+	return a, p
+}
+
+// A number that exists at the channel without a send on the books (a row that came
+// back after a restore) was sent again, though nobody knew for how long the channel
+// would recognise it.
+func TestFault_ResendWithoutASendOnTheBooks(t *testing.T) {
+	a := newOrder(payonce.PolicySingle, 100)
+	p := newPayment(a, 1, "", 100)
+	must(a.AddPayment(p))
+	p.Status, p.Seen = payonce.Unknown, true
+	if _, err := a.Resend(p, lease(), absence(p), true, testDedupe); err == nil {
+		t.Error("sent again within a window that nobody knows")
+	}
+}
+
+// A refused confirm whose object was not closed yet was sent again after a restart,
+// or its payment CANCELLED as never sent with the object left open.
+func TestFault_RefusedConfirmWasSentAgain(t *testing.T) {
+	a := newOrder(payonce.PolicySingle, 100)
+	p := newPayment(a, 1, "", 100)
+	must(a.AddPayment(p))
+	must(a.Prepare(p, lease()))
+	a.StoreObject(p, "obj", "")
+	permit(a, p)
+	f := said(p, payonce.StateRefused, "begin")
+	f.Permit, f.Failure = 1, &payonce.Failure{Code: "refused"}
+	a.Apply(p, f)
+	for _, claimed := range bools {
+		if claimed {
+			a.Claim(p, lease(), "restart")
+		}
+		if _, err := a.Permit(p, lease()); err == nil {
+			t.Fatal("a refused confirm was permitted again")
+		}
+		if _, err := a.Resend(p, lease(), said(p, payonce.StateUnconfirmed, "query"), true, testDedupe); err == nil {
+			t.Fatal("a refused confirm was sent again")
+		}
+		if a.CancelUnsent(p, "switched") {
+			t.Fatal("its open object was forgotten")
+		}
+	}
+	must(a.Close(p, lease()))
+	apply2(a, p, payonce.StateDead, "close")
+	status(t, p, payonce.Failed)
+	whole(t, a)
+}
+
+// A payment whose object was being prepared could be sent without one; answers
+// about its object would not have counted.
+func TestFault_ConfirmWasPermittedWithoutAnObject(t *testing.T) {
+	a := newOrder(payonce.PolicySingle, 100)
+	p := newPayment(a, 1, "", 100)
+	must(a.AddPayment(p))
+	must(a.Prepare(p, lease()))
+	if _, err := a.Permit(p, lease()); err == nil {
+		t.Fatal("a confirm of nothing was permitted")
+	}
+	a.StoreObject(p, "obj", "")
+	permit(a, p)
 }
 
 // Only the owner of the current fence planned the last question.

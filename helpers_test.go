@@ -74,6 +74,24 @@ func permit(a *payonce.Aggregate, p *payonce.Payment) payonce.Permit {
 	return got
 }
 
+// testDedupe is how long the channel recognises a repeat, testSafety what of it is
+// not used, testMemory how long a caller is remembered.
+const (
+	testDedupe = 24 * time.Hour
+	testSafety = time.Hour
+	testMemory = 15 * time.Minute
+)
+
+// absence is the channel's fresh answer that it has nothing for p.
+func absence(p *payonce.Payment) payonce.Fact { return said(p, payonce.StateAbsent, "query") }
+
+// resend repeats a send that may have been lost, after a question.
+func resend(a *payonce.Aggregate, p *payonce.Payment) payonce.Permit {
+	got, err := a.Resend(p, lease(), absence(p), true, testDedupe)
+	must(err)
+	return got
+}
+
 func must(err error) {
 	if err != nil {
 		panic(err)
