@@ -35,7 +35,8 @@ type Config struct {
 	Queue  Queue
 	Runner run.Runner
 	Logger *slog.Logger
-	// Parallel bounds the steps under way in this process (64).
+	// Parallel bounds the steps under way in this process (256). A step holds no
+	// database connection while it waits for a channel.
 	Parallel int
 	// Poll is the pause between two looks when nothing woke the worker (250 ms).
 	Poll time.Duration
@@ -50,10 +51,13 @@ type Worker struct {
 	busy map[any]bool
 }
 
+// restAfterError is how long work that failed is left alone by this process.
+const restAfterError = 5 * time.Second
+
 // New returns a worker.
 func New(c Config) *Worker {
 	if c.Parallel <= 0 {
-		c.Parallel = 64
+		c.Parallel = 256
 	}
 	if c.Poll <= 0 {
 		c.Poll = 250 * time.Millisecond
@@ -89,7 +93,7 @@ func (w *Worker) Run(ctx context.Context) {
 
 // round starts everything that is due and not yet under way here.
 func (w *Worker) round(ctx context.Context) error {
-	payments, err := w.Queue.DuePayments(ctx, 4*w.Parallel)
+	payments, err := w.Queue.DuePayments(ctx, 2*w.Parallel)
 	if err != nil {
 		return err
 	}
@@ -102,39 +106,47 @@ func (w *Worker) round(ctx context.Context) error {
 		return err
 	}
 	for _, d := range append(payments, orders...) {
-		err := w.start(ctx, d, func(ctx context.Context) error { return w.Engine.Step(ctx, d) })
-		if err != nil {
-			return err
-		}
+		w.start(d, func(ctx context.Context) error { return w.Engine.Step(ctx, d) })
 	}
 	for _, n := range notices {
-		err := w.start(ctx, n.NoticeID, func(ctx context.Context) error { return w.Engine.StepNotice(ctx, n) })
-		if err != nil {
-			return err
-		}
+		w.start(n.NoticeID, func(ctx context.Context) error { return w.Engine.StepNotice(ctx, n) })
 	}
 	return nil
 }
 
-// start runs one piece of work, unless it is under way in this process; it waits
-// for a free slot.
-func (w *Worker) start(ctx context.Context, what any, f func(context.Context) error) error {
+// start runs one piece of work, unless it is under way in this process or no slot
+// is free: the next round finds it again, and orders that end are not kept
+// waiting by a channel that hangs.
+func (w *Worker) start(what any, f func(context.Context) error) {
 	if !w.take(what) {
-		return nil
+		return
 	}
 	select {
 	case w.slots <- struct{}{}:
-	case <-ctx.Done():
+	default:
 		w.done(what)
-		return ctx.Err()
+		return
 	}
 	w.Runner.Go("step", func(ctx context.Context) {
-		defer func() { <-w.slots; w.done(what) }()
-		if err := f(ctx); err != nil && ctx.Err() == nil {
+		defer w.done(what)
+		err := f(ctx)
+		<-w.slots
+		if err != nil && ctx.Err() == nil {
 			w.Logger.Warn("step", "error", err)
+			w.rest(ctx)
 		}
 	})
-	return nil
+}
+
+// rest keeps work that failed out of the next rounds for a while, so that a few
+// rows that cannot be written do not hide the others.
+func (w *Worker) rest(ctx context.Context) {
+	over, stop := w.Runner.After(restAfterError)
+	defer stop()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
 func (w *Worker) take(d any) bool {
