@@ -15,15 +15,17 @@ import (
 // held is a payment under a right of ours: the copy as committed, and what may
 // be done next.
 type held struct {
-	payment payonce.Payment
-	order   payonce.Order
-	answer  *store.Answer
-	next    step
-	permit  payonce.Permit
-	taken   time.Time // local time before the transaction that gave the right
-	closing bool      // the caller wants it ended
-	side    string    // another prepared object of this number, to be cancelled
-	actor   string
+	payment  payonce.Payment
+	order    payonce.Order
+	answer   *store.Answer
+	next     step
+	permit   payonce.Permit
+	taken    time.Time // local time before the transaction that gave the right
+	closing  bool      // the caller wants it ended
+	side     string    // another prepared object of this number, to be cancelled
+	answered bool      // the last call brought an answer, whatever it says
+	doubted  bool      // an answer without knowledge was asked about at once
+	actor    string
 }
 
 // execute makes the call of a new right in its own goroutine, which a client's
@@ -209,7 +211,7 @@ func (e *Engine) storeOnce(ctx context.Context, point string, h *held, caps chan
 		if p == nil {
 			return store.ErrNotFound
 		}
-		out = held{taken: taken, closing: h.closing, actor: h.actor}
+		out = held{taken: taken, closing: h.closing, actor: h.actor, doubted: h.doubted, answered: len(ans.Raw) > 0}
 		ours, fresh := p.Fence == f.Fence, p.Version == f.Version
 		fact := f
 		fact.EvidenceID = v.NewID(payonce.PrefixEvidence)

@@ -46,6 +46,7 @@ const (
 	maxRounds     = 5                // of closing an old attempt before a request gives up
 	maxPreferWait = 1000             // requests of one process that may wait by preference
 	maxAttempts   = 100              // of one order
+	minLife       = time.Minute      // channels refuse an expiry that is closer
 )
 
 // Engine decides. It is safe for concurrent use.

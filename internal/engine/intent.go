@@ -173,6 +173,9 @@ func (e *Engine) newPayment(v *store.View, r *PayRequest, acct *Account, caps ch
 	if x := v.Order.ExpiresAt; !x.IsZero() && x.Before(deadAt) {
 		deadAt = x
 	}
+	if deadAt.Sub(v.Now) < minLife {
+		return nil, &Refusal{Err: payonce.Errorf(payonce.CodeOrderClosed, "order %s ends too soon to be paid", r.Order.OrderNo), Order: v.Order}
+	}
 	c := e.composition(r, acct, v.Order, seq, amount, deadAt)
 	body, err := acct.Adapter.Compose(c)
 	if err != nil {

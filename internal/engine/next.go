@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/payonce/payonce"
@@ -32,6 +33,12 @@ func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capa
 			out.next, out.permit = stepBegin, permit
 			return
 		}
+	case doubtful(f, did, out):
+		// The channel answered, but not with what became of the number: a close that
+		// came too late, a number that is taken. Asking at once tells, once.
+		v.Claim(p, e.leaseFrom(v.Now), cmp.Or(f.Reason, "doubt"))
+		out.next, out.doubted = stepQuery, true
+		return
 	case mustClose(v, p, f, did, out.closing):
 		if v.Close(p, e.leaseFrom(v.Now)) == nil {
 			out.next = stepClose
@@ -40,6 +47,10 @@ func (e *Engine) decideNext(v *store.View, p *payonce.Payment, caps channel.Capa
 	}
 	p.Asks++
 	v.Release(p, e.due(v, p))
+}
+
+func doubtful(f payonce.Fact, did step, out *held) bool {
+	return (did == stepBegin || did == stepClose) && f.Kind == payonce.StateUnknown && out.answered && !out.doubted
 }
 
 // right gives the right to the payment's next money call, or to prepare its

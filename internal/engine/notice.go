@@ -68,6 +68,10 @@ func (e *Engine) applyNotice(ctx context.Context, p *payonce.Payment, n channel.
 		fact.EvidenceID = v.NewID(payonce.PrefixEvidence)
 		v.Evidence = append(v.Evidence, evidenceOf(q, &fact, row.Body, v.Now))
 		verdict = v.Apply(q, fact)
+		if fact.Kind == payonce.StateUnknown && fact.Reason != "" && q.Status != payonce.Succeeded && q.LeaseOwner == "" {
+			// It says that something happened, not what: the channel is asked.
+			q.LastAsked, q.DueAt = false, v.Now
+		}
 		return nil
 	})
 	if errors.Is(err, errNothing) {

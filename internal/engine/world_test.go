@@ -255,6 +255,7 @@ type world struct {
 	channel *fakeChannel
 	clock   *run.Clock
 	runner  *run.Live
+	payers  *payerChannel // nil: none
 }
 
 func newWorld(t *testing.T) *world {
@@ -283,10 +284,14 @@ func openStore(t *testing.T, clock *run.Clock, runner run.Runner) store.Store {
 
 func (w *world) newEngine(node, incarnation string) *engine.Engine {
 	w.t.Helper()
+	accounts := []engine.Account{{ID: "acct1", Channel: "stripe", Merchant: "m1", Environment: payonce.Test, Adapter: w.channel}}
+	if w.payers != nil {
+		accounts = append(accounts, engine.Account{ID: "ali1", Channel: "alipay", Merchant: "m1", Environment: payonce.Test, Adapter: w.payers})
+	}
 	e, err := engine.New(engine.Config{Store: w.store, Runner: w.runner, Installation: "0123456789abcdef0123456789abcdef",
 		NodeID: node, Incarnation: incarnation, PublicURL: "http://127.0.0.1", Encoder: encoder{}, AnswerWithin: 5 * time.Second,
 		CallTimeout: 20 * time.Second,
-		Accounts:    []engine.Account{{ID: "acct1", Channel: "stripe", Merchant: "m1", Environment: payonce.Test, Adapter: w.channel}}})
+		Accounts:    accounts})
 	if err != nil {
 		w.t.Fatal(err)
 	}
