@@ -90,6 +90,7 @@ func TestA03_EveryFaultOfQuery(t *testing.T) {
 		t.Run(c.fault+times(c.times), func(t *testing.T) {
 			t.Parallel()
 			w, no, key := steady(t), newOrder("fault"), newKey()
+			w.silent(t, no)
 			w.fault(t, no, "confirm", "lose_response", 1)
 			w.fault(t, no, "query", c.fault, c.times)
 			r := w.pay(pay{order: no, key: key})
@@ -147,6 +148,7 @@ func TestA06_EveryFaultOfClose(t *testing.T) {
 func TestA03_AnotherAmountInTheAnswer(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("amount")
+	w.silent(t, no)
 	w.fault(t, no, "confirm", "wrong_amount", 1)
 	stop := w.fault(t, no, "query", "wrong_amount", always)
 	r := w.pay(pay{order: no})
@@ -172,6 +174,7 @@ func TestA03_AnotherAmountInTheAnswer(t *testing.T) {
 func TestR10_HTMLInsteadOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	w, no, key := steady(t), newOrder("R10"), newKey()
+	w.silent(t, no)
 	w.fault(t, no, "confirm", "html_502", 1)
 	stop := w.fault(t, no, "query", "html_502", always)
 	r := w.pay(pay{order: no, key: key})
@@ -231,6 +234,7 @@ func TestR06_ChannelKeyInUse(t *testing.T) {
 func TestI01_I02_KeysAndBytesOfTheSteps(t *testing.T) {
 	t.Parallel()
 	w, no, key := steady(t), newOrder("I01"), newKey()
+	w.silent(t, no)
 	w.fault(t, no, "create", "lose_response", 1)
 	w.fault(t, no, "confirm", "lose_response", 1)
 	w.fault(t, no, "query", "lose_response", 1)
@@ -265,6 +269,7 @@ func TestT24_T25_G02_AnswerLostThenRetried(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"lose_response", "http_500_after"} {
 		w, no, key := steady(t), newOrder("T24"), newKey()
+		w.silent(t, no)
 		w.fault(t, no, "confirm", name, 1)
 		stop := w.fault(t, no, "query", "http_500_before", always)
 		a := w.pay(pay{order: no, key: key})
@@ -290,6 +295,7 @@ func TestT24_T25_G02_AnswerLostThenRetried(t *testing.T) {
 func TestG03_ExceptionsAreNotFailures(t *testing.T) {
 	t.Parallel()
 	w, no, key := steady(t), newOrder("G03"), newKey()
+	w.silent(t, no)
 	w.fault(t, no, "confirm", "http_500_after", 1)
 	w.fault(t, no, "query", "truncated", 2)
 	for range 5 {
@@ -309,6 +315,7 @@ func TestG03_ExceptionsAreNotFailures(t *testing.T) {
 func TestR08_NewKeyOnAnUnknownAttempt(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("R08")
+	w.silent(t, no)
 	w.fault(t, no, "confirm", "lose_response", 1)
 	stop := w.fault(t, no, "query", "lose_request", always)
 	first := w.pay(pay{order: no}).payment()

@@ -22,6 +22,7 @@ func (w *world) pending(t testing.TB, no string) payment {
 func TestD01_PayerAuthenticates(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("D01")
+	w.silent(t, no)
 	p := w.pending(t, no)
 	w.sim.pays(t, p.Number)
 	if r := w.sync(p.ID); r.code != http.StatusOK || r.payment().Status != "SUCCEEDED" || r.payment().Action.Type != "none" {
@@ -34,6 +35,7 @@ func TestD01_PayerAuthenticates(t *testing.T) {
 func TestD02_L08_PayerNeverComesBack(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("D02")
+	w.silent(t, no)
 	p := w.pending(t, no)
 	w.sim.pays(t, p.Number)
 	w.until(t, p.ID, soon, "SUCCEEDED")
@@ -45,6 +47,7 @@ func TestD02_L08_PayerNeverComesBack(t *testing.T) {
 func TestD03_DeclineOfAnObjectThePayerHolds(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("D03")
+	w.silent(t, no)
 	p := w.pending(t, no)
 	if r := w.sim.payer(p.Number, "declined", false); r.code != http.StatusOK {
 		t.Fatalf("decline: %s", r)
@@ -91,6 +94,7 @@ func TestA06_SwitchOfCard(t *testing.T) {
 func TestA06_AlreadyPaidWins(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("A06p")
+	w.silent(t, no)
 	old := w.pending(t, no)
 	w.sim.pays(t, old.Number)
 	r := w.pay(pay{order: no, card: master})
@@ -207,6 +211,7 @@ func TestD05_CloseWhilePending(t *testing.T) {
 func TestD05_PaidWinsAgainstClose(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("D05p")
+	w.silent(t, no)
 	p := w.pending(t, no)
 	w.sim.pays(t, p.Number)
 	if r := w.closeOrder(no); r.code != http.StatusOK || r.order().Status != "PAID" {
@@ -290,6 +295,7 @@ func TestD06_AmendRefusedWhileUnproven(t *testing.T) {
 func TestR16_X06_PayerComesBackFirst(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("R16")
+	w.silent(t, no)
 	p := w.pending(t, no)
 	o := w.order(no)
 	if o.CheckoutURL == nil {

@@ -28,9 +28,28 @@ type callCount struct {
 	Count     int    `json:"count"`
 }
 
+type notice struct {
+	Number       string `json:"number"`
+	Type         string `json:"type"`
+	Deliveries   int    `json:"deliveries"`
+	Acknowledged bool   `json:"acknowledged"`
+}
+
 type books struct {
 	Charges []charge    `json:"charges"`
 	Calls   []callCount `json:"calls"`
+	Notices []notice    `json:"notices"`
+}
+
+// told are the notices of the numbers.
+func (b books) told(numbers ...string) []notice {
+	var list []notice
+	for _, n := range b.Notices {
+		if slices.Contains(numbers, n.Number) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // took reports whether the channel took money for this object.

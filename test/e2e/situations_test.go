@@ -63,6 +63,7 @@ func TestA02_RepeatedAfterTheClientsTimeout(t *testing.T) {
 func TestA03_AnswerNeverCame(t *testing.T) {
 	t.Parallel()
 	w, no := steady(t), newOrder("A03")
+	w.silent(t, no)
 	w.fault(t, no, "confirm", "lose_response", 1)
 	r := w.pay(pay{order: no})
 	notFailed(t, r)

@@ -10,9 +10,7 @@ import (
 // its clock, so they run one after another. Deliveries of days are not waited
 // for: the simulator's clock is moved, and the service follows.
 //
-// What only a notice can tell (R02, T27, L01, late money on a closed object that
-// becomes a surplus) is tested where notices are taken; this version asks. A
-// copied database (J08) is refused from the version on that keeps a mark.
+// A copied database (J08) is refused from the version on that keeps a mark.
 func TestVirtualTime(t *testing.T) {
 	t.Parallel()
 	w := virtual(t)
@@ -57,6 +55,7 @@ func asked(t *testing.T, w *dev, no string, before int) {
 
 func sevenDaysCharged(t *testing.T, w *dev) {
 	no, key := newOrder("R09"), newKey()
+	w.silent(t, no)
 	w.fault(t, no, "confirm", "lose_response", 1)
 	stop := w.fault(t, no, "query", "http_500_before", always)
 	r := w.pay(pay{order: no, key: key})
@@ -116,6 +115,7 @@ func keysPrunedNotCharged(t *testing.T, w *dev) { keysPruned(t, w, "lose_request
 
 func keysPruned(t *testing.T, w *dev, lost string) {
 	no, key := newOrder("I05"), newKey()
+	w.silent(t, no)
 	w.fault(t, no, "confirm", lost, 1)
 	stop := w.fault(t, no, "query", "http_500_before", always)
 	id := w.pay(pay{order: no, key: key}).payment().ID
@@ -172,6 +172,7 @@ func afterRetention(t *testing.T, w *dev) {
 // first; the late answer is not lost, and nothing is sent twice with effect.
 func callOutlivesLease(t *testing.T, w *dev) {
 	no, key := newOrder("G10"), newKey()
+	w.silent(t, no)
 	w.slow(t, no, "confirm", 4*time.Second, 1)
 	first := make(chan resp, 1)
 	go func() { first <- w.pay(pay{order: no, key: key}) }()

@@ -76,6 +76,15 @@ func (w *world) fault(t testing.TB, orderNo, operation, name string, times int) 
 	return w.sim.fault(t, fault{Operation: operation, Fault: name, Times: times, Number: w.number(orderNo, 1)})
 }
 
+// silent keeps the channel's notices of an order away, so that asking is the
+// only way to know.
+func (w *world) silent(t testing.TB, orderNo string) {
+	t.Helper()
+	for seq := 1; seq <= 2; seq++ {
+		w.sim.fault(t, fault{Operation: "notice", Fault: "drop", Times: always, Number: w.number(orderNo, seq)})
+	}
+}
+
 // slow delays the first attempt's calls of one operation.
 func (w *world) slow(t testing.TB, orderNo, operation string, d time.Duration, times int) {
 	t.Helper()
