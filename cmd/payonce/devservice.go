@@ -118,11 +118,19 @@ func (d *devParts) configure(ctx context.Context, o serviceOptions, api string) 
 	return &config.Config{
 		PublicURL: api, DatabaseURL: config.NewSecret("sqlite://" + path), NodeID: devNode, StateDir: o.data, Worker: true,
 		AnswerWithin: config.DefaultAnswerWithin, CallTimeout: config.DefaultCallTimeout, DocsURL: config.DefaultDocsURL,
-		Merchants: []config.Merchant{{ID: devMerchant, Surplus: "auto", Accounts: []config.Account{{
-			ID: devAccount, Channel: "stripe", Environment: payonce.Test, BaseURL: keys.BaseURL, TrustedDate: true,
-			SecretKey: config.NewSecret(keys.SecretKey), PublishableKey: keys.PublishableKey, WebhookSecret: config.NewSecret(keys.WebhookSecret),
-		}}}},
+		Merchants: []config.Merchant{{ID: devMerchant, Surplus: "auto", Accounts: devAccounts(keys)}},
 	}, nil
+}
+
+// devAccounts are the demo's accounts at the simulator.
+func devAccounts(k credentials) []config.Account {
+	return []config.Account{
+		{ID: devAccount, Channel: "stripe", Environment: payonce.Test, BaseURL: k.Stripe.BaseURL, TrustedDate: true,
+			SecretKey: config.NewSecret(k.Stripe.SecretKey), PublishableKey: k.Stripe.PublishableKey, WebhookSecret: config.NewSecret(k.Stripe.WebhookSecret)},
+		{ID: "alipay", Channel: "alipay", Environment: payonce.Test, BaseURL: k.Alipay.BaseURL, TrustedDate: true,
+			AppID: k.Alipay.AppID, SellerID: k.Alipay.SellerID, AppPrivateKey: config.NewSecret(k.Alipay.AppPrivateKey),
+			AlipayPublicKey: config.NewSecret(k.Alipay.AlipayPublicKey)},
+	}
 }
 
 // prepare brings the demo's database up to date and stores its key. The same

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/payonce/payonce"
-	"github.com/payonce/payonce/channel/stripe"
 	"github.com/payonce/payonce/cmd/payonce/internal/config"
 	"github.com/payonce/payonce/idempotency"
 	"github.com/payonce/payonce/internal/engine"
@@ -234,50 +233,6 @@ func (s *service) stop(servers []*http.Server) {
 		s.log.Warn("loops did not end in time", "error", err)
 	}
 	s.log.Info("stopped")
-}
-
-// openAccounts makes the adapters of all configured accounts.
-func openAccounts(c *config.Config) ([]engine.Account, error) {
-	var out []engine.Account
-	for _, m := range c.Merchants {
-		for _, a := range m.Accounts {
-			adapter, err := stripe.New(stripe.Config{
-				Account: a.ID, Environment: a.Environment, SecretKey: a.SecretKey.Reveal(), PublishableKey: a.PublishableKey,
-				WebhookSecrets: []string{a.WebhookSecret.Reveal()}, BaseURL: a.BaseURL, TrustedDate: a.TrustedDate,
-			})
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, engine.Account{ID: a.ID, Channel: a.Channel, Merchant: m.ID, Environment: a.Environment,
-				Paused: a.Paused, TrustedDate: a.TrustedDate, Adapter: adapter})
-		}
-	}
-	return out, nil
-}
-
-// choices lists what the checkout of an order may offer. A card can be typed in
-// nowhere on our pages; in the test environment Stripe's test cards are offered
-// by name.
-func (s *service) choices(k payonce.OrderKey) []web.Choice {
-	var out []web.Choice
-	for i := range s.accounts {
-		a := &s.accounts[i]
-		if a.Merchant != k.Merchant || a.Environment != k.Environment || a.Paused {
-			continue
-		}
-		for method := range a.Adapter.Methods() {
-			switch {
-			case method != stripe.MethodCard:
-				out = append(out, web.Choice{Channel: a.Channel, Method: method, Account: a.ID, Label: web.LabelOnline})
-			case k.Environment == payonce.Test:
-				out = append(out,
-					web.Choice{Channel: a.Channel, Method: method, Account: a.ID, PaymentMethod: "pm_card_visa", Label: web.LabelCardPays},
-					web.Choice{Channel: a.Channel, Method: method, Account: a.ID, PaymentMethod: "pm_card_visa_chargeDeclined", Label: web.LabelCardDeclined},
-					web.Choice{Channel: a.Channel, Method: method, Account: a.ID, PaymentMethod: "pm_card_authenticationRequired", Label: web.LabelCardAuthentication})
-			}
-		}
-	}
-	return out
 }
 
 // derivedSecret is the id of the fingerprint secret that every installation has.

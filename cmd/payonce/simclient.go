@@ -63,19 +63,35 @@ type stripeCredentials struct {
 	BaseURL        string `json:"base_url"`
 }
 
-// credentials waits for the simulator to be up.
-func (c *simClient) credentials(ctx context.Context) (stripeCredentials, error) {
-	var out struct {
-		Stripe stripeCredentials `json:"stripe"`
-	}
+// alipayCredentials are what the simulated Alipay gives its client.
+type alipayCredentials struct {
+	AppID           string `json:"app_id"`
+	SellerID        string `json:"seller_id"`
+	AppPrivateKey   string `json:"app_private_key"`
+	AlipayPublicKey string `json:"alipay_public_key"`
+	BaseURL         string `json:"base_url"`
+}
+
+// credentials are what the demo's accounts need.
+type credentials struct {
+	Stripe stripeCredentials `json:"stripe"`
+	Alipay alipayCredentials `json:"alipay"`
+}
+
+// credentials waits for the simulator to be up. Each channel is asked for alone:
+// keys of channels that the demo does not use are never made.
+func (c *simClient) credentials(ctx context.Context) (out credentials, err error) {
 	for {
-		err := c.call(ctx, http.MethodGet, "/_sim/credentials?channel=stripe", nil, &out)
+		err = c.call(ctx, http.MethodGet, "/_sim/credentials?channel=stripe", nil, &out)
 		if err == nil {
-			return out.Stripe, nil
+			err = c.call(ctx, http.MethodGet, "/_sim/credentials?channel=alipay", nil, &out)
+		}
+		if err == nil {
+			return out, nil
 		}
 		select {
 		case <-ctx.Done():
-			return stripeCredentials{}, err
+			return out, err
 		case <-time.After(25 * time.Millisecond):
 		}
 	}

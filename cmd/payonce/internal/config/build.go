@@ -219,11 +219,48 @@ func (l *loader) account(at string, s *accountSettings) Account {
 		address, _, _ := strings.Cut(a.BaseURL, "?") // a query goes along with every call
 		l.httpURL(at+".base_url", address, live)
 	}
-	a.SecretKey = l.required(at, "secret_key", s.SecretKey, s.SecretKeyFile)
-	a.WebhookSecret = l.required(at, "webhook_secret", s.WebhookSecret, s.WebhookSecretFile)
-	l.keyEnvironment(at+".secret_key", a.SecretKey.Reveal(), live)
-	l.keyEnvironment(at+".publishable_key", a.PublishableKey, live)
+	switch s.Channel {
+	case "stripe":
+		a.SecretKey = l.required(at, "secret_key", s.SecretKey, s.SecretKeyFile)
+		a.WebhookSecret = l.required(at, "webhook_secret", s.WebhookSecret, s.WebhookSecretFile)
+		l.keyEnvironment(at+".secret_key", a.SecretKey.Reveal(), live)
+		l.keyEnvironment(at+".publishable_key", a.PublishableKey, live)
+	case "alipay":
+		l.alipay(at, &a, s)
+	}
+	l.strangers(at, s)
 	return a
+}
+
+// alipay reads the members of an Alipay account: public-key mode, or the three
+// certificates of certificate mode.
+func (l *loader) alipay(at string, a *Account, s *accountSettings) {
+	a.AppID, a.SellerID = s.AppID, s.SellerID
+	for name, v := range map[string]string{"app_id": s.AppID, "seller_id": s.SellerID} {
+		if v == "" {
+			l.add("%s.%s: required", at, name)
+		}
+	}
+	a.AppPrivateKey = l.required(at, "app_private_key", s.AppPrivateKey, s.AppPrivateKeyFile)
+	if s.AppCert == nil && s.AppCertFile == nil {
+		a.AlipayPublicKey = l.required(at, "alipay_public_key", s.AlipayPublicKey, s.AlipayPublicKeyFile)
+		return
+	}
+	a.AppCert = l.required(at, "app_cert", s.AppCert, s.AppCertFile)
+	a.AlipayCert = l.required(at, "alipay_cert", s.AlipayCert, s.AlipayCertFile)
+	a.RootCert = l.required(at, "alipay_root_cert", s.RootCert, s.RootCertFile)
+}
+
+// strangers refuses members of another channel: they are a mistake of copying.
+func (l *loader) strangers(at string, s *accountSettings) {
+	stripes := s.SecretKey != nil || s.SecretKeyFile != nil || s.WebhookSecret != nil || s.WebhookSecretFile != nil || s.PublishableKey != ""
+	alipays := s.AppID != "" || s.SellerID != "" || s.AppPrivateKey != nil || s.AppPrivateKeyFile != nil
+	switch {
+	case s.Channel == "stripe" && alipays:
+		l.add("%s: has members of an alipay account, but its channel is stripe", at)
+	case s.Channel == "alipay" && stripes:
+		l.add("%s: has members of a stripe account, but its channel is alipay", at)
+	}
 }
 
 func (l *loader) required(at, name string, value *Secret, file *string) Secret {
@@ -253,12 +290,12 @@ func (l *loader) keyEnvironment(at, key string, live bool) {
 // channelProblem says what is wrong with a channel's name, "" when nothing is.
 func channelProblem(name string) string {
 	switch name {
-	case "stripe":
+	case "stripe", "alipay":
 		return ""
-	case "alipay", "wechatpay", "2c2p":
-		return name + " is not built into this version; stripe is"
+	case "wechatpay", "2c2p":
+		return name + " is not built into this version; stripe and alipay are"
 	case "":
-		return "required; this version has stripe"
+		return "required; this version has stripe and alipay"
 	}
 	return "unknown channel" + suggest(name, []string{"stripe", "alipay", "wechatpay", "2c2p"})
 }

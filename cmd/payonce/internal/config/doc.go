@@ -48,7 +48,8 @@ type Merchant struct {
 	Accounts []Account
 }
 
-// Account is one channel account. Members from SecretKey on are Stripe's.
+// Account is one channel account. Members from SecretKey to
+// WebhookSecret are Stripe's.
 type Account struct {
 	ID          string
 	Channel     string
@@ -60,6 +61,12 @@ type Account struct {
 	SecretKey      Secret
 	PublishableKey string
 	WebhookSecret  Secret
+
+	// Alipay's. Either AlipayPublicKey, or the three certificates.
+	AppID, SellerID               string
+	AppPrivateKey                 Secret
+	AlipayPublicKey               Secret
+	AppCert, AlipayCert, RootCert Secret
 }
 
 // Defaults of settings that may be left out.

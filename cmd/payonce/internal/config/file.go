@@ -57,6 +57,19 @@ type accountSettings struct {
 	PublishableKey    string  `yaml:"publishable_key"`
 	WebhookSecret     *Secret `yaml:"webhook_secret"`
 	WebhookSecretFile *string `yaml:"webhook_secret_file"`
+
+	AppID               string  `yaml:"app_id"`
+	SellerID            string  `yaml:"seller_id"`
+	AppPrivateKey       *Secret `yaml:"app_private_key"`
+	AppPrivateKeyFile   *string `yaml:"app_private_key_file"`
+	AlipayPublicKey     *Secret `yaml:"alipay_public_key"`
+	AlipayPublicKeyFile *string `yaml:"alipay_public_key_file"`
+	AppCert             *Secret `yaml:"app_cert"`
+	AppCertFile         *string `yaml:"app_cert_file"`
+	AlipayCert          *Secret `yaml:"alipay_cert"`
+	AlipayCertFile      *string `yaml:"alipay_cert_file"`
+	RootCert            *Secret `yaml:"alipay_root_cert"`
+	RootCertFile        *string `yaml:"alipay_root_cert_file"`
 }
 
 // maxFile bounds a configuration file and a file with a secret.
@@ -185,7 +198,7 @@ func (s *settings) hasInlineSecret() bool {
 	}
 	for _, m := range s.Merchants {
 		for _, a := range m.Accounts {
-			if a.SecretKey != nil || a.WebhookSecret != nil {
+			if a.SecretKey != nil || a.WebhookSecret != nil || a.AppPrivateKey != nil {
 				return true
 			}
 		}

@@ -131,7 +131,7 @@ func TestWrongSettingsAreRefusedByPath(t *testing.T) {
 		"merchant twice":          {yaml: "database_url: sqlite:///x.db\nmerchants: [{id: m}, {id: m}]\n", want: `merchants[1].id: merchant "m" stands here twice`},
 		"surplus":                 {yaml: "database_url: sqlite:///x.db\nmerchants: [{id: m, surplus: maybe}]\n", want: `merchants[0].surplus: "maybe"`},
 		"account twice":           {yaml: account("id: s1, channel: stripe, environment: test, secret_key: k, webhook_secret: w"), want: `merchants[0].accounts[1].id: "s1" is the id of merchants[0].accounts[0] too`},
-		"channel not built":       {yaml: account("id: a1, channel: alipay, app_id: 7"), want: "merchants[0].accounts[1].channel: alipay is not built into this version"},
+		"channel not built":       {yaml: account("id: a1, channel: wechatpay"), want: "merchants[0].accounts[1].channel: wechatpay is not built into this version"},
 		"channel unknown":         {yaml: account("id: a1, channel: strip"), want: "unknown channel; did you mean stripe?"},
 		"channel missing":         {yaml: account("id: a1, environment: test"), want: "merchants[0].accounts[1].channel: required"},
 		"environment":             {yaml: account("id: s2, channel: stripe, environment: prod, secret_key: k, webhook_secret: w"), want: "merchants[0].accounts[1].environment: must be test or live"},
