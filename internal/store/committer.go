@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/payonce/payonce"
 	"github.com/payonce/payonce/internal/run"
@@ -23,11 +24,18 @@ type CommitterOptions struct {
 // whatever has queued while the last commit ran, and never waits on purpose.
 //
 // All units of one order go through one lane in the order in which they came, so
-// they never race each other within a process. It ends with its runner: the
-// batches under way finish, everybody else gets ErrUnavailable.
+// they do not race each other within a process. An order whose unit failed while
+// others of its batch were written is set aside for a while, into a lane of its
+// own kind that runs one unit at a time: a row that somebody holds, or a unit
+// that the schema refuses, costs its neighbours once and not every time.
+//
+// It ends with its runner: the batches under way finish, everybody else gets
+// ErrUnavailable.
 type Committer struct {
 	w     Writer
 	lanes []*lane
+	side  *lane
+	aside aside
 	seed  maphash.Seed
 	limit CommitterOptions
 }
@@ -38,11 +46,15 @@ var _ Writer = (*Committer)(nil)
 func NewCommitter(r run.Runner, w Writer, o CommitterOptions) *Committer {
 	c := &Committer{w: w, seed: maphash.MakeSeed(), limit: CommitterOptions{
 		Lanes: orDefault(o.Lanes, 2), MaxBatch: orDefault(o.MaxBatch, 64), MaxQueue: orDefault(o.MaxQueue, 2048)}}
-	for range c.limit.Lanes {
-		l := &lane{wake: make(chan struct{}, 1)}
-		c.lanes = append(c.lanes, l)
+	start := func(limit int) *lane {
+		l := &lane{wake: make(chan struct{}, 1), limit: limit}
 		r.Go("committer", func(ctx context.Context) { c.serve(ctx, l) })
+		return l
 	}
+	for range c.limit.Lanes {
+		c.lanes = append(c.lanes, start(c.limit.MaxBatch))
+	}
+	c.side = start(1)
 	return c
 }
 
@@ -58,12 +70,14 @@ type lane struct {
 	mu     sync.Mutex
 	queue  []*waiting
 	closed bool
+	limit  int           // units of one batch
 	wake   chan struct{} // holds one token when there may be work
 }
 
 // waiting is a unit and its caller.
 type waiting struct {
 	ctx     context.Context
+	lane    *lane
 	unit    *Unit
 	started bool // under the lane's mu; a started unit always gets its result
 	done    chan error
@@ -73,12 +87,11 @@ type waiting struct {
 // before the batch has started, the unit is not run and ctx's error returned;
 // afterwards Submit waits for the result, whatever happens to ctx.
 func (c *Committer) Submit(ctx context.Context, u *Unit) error {
-	l := c.lane(u.Order)
-	w, err := c.enqueue(ctx, l, u)
+	w, err := c.enqueue(ctx, u)
 	if err != nil {
 		return err
 	}
-	return l.wait(w)
+	return w.lane.wait(w)
 }
 
 // Write submits units and waits for all of them. They need not share a batch.
@@ -86,27 +99,31 @@ func (c *Committer) Write(ctx context.Context, units []*Unit) []error {
 	results := make([]error, len(units))
 	queued := make([]*waiting, len(units))
 	for i, u := range units {
-		queued[i], results[i] = c.enqueue(ctx, c.lane(u.Order), u)
+		queued[i], results[i] = c.enqueue(ctx, u)
 	}
 	for i, w := range queued {
 		if w != nil {
-			results[i] = c.lane(units[i].Order).wait(w)
+			results[i] = w.lane.wait(w)
 		}
 	}
 	return results
 }
 
 func (c *Committer) lane(k payonce.OrderKey) *lane {
+	if c.aside.has(k) {
+		return c.side
+	}
 	return c.lanes[maphash.Comparable(c.seed, k)%uint64(len(c.lanes))]
 }
 
-func (c *Committer) enqueue(ctx context.Context, l *lane, u *Unit) (*waiting, error) {
+func (c *Committer) enqueue(ctx context.Context, u *Unit) (*waiting, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	guarded := *u
 	guarded.Decide = func(v *View) error { return decide(u, v) }
-	w := &waiting{ctx: ctx, unit: &guarded, done: make(chan error, 1)}
+	l := c.lane(u.Order)
+	w := &waiting{ctx: ctx, lane: l, unit: &guarded, done: make(chan error, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -159,7 +176,7 @@ func (c *Committer) serve(ctx context.Context, l *lane) {
 		case <-l.wake:
 		}
 		for ctx.Err() == nil {
-			batch := l.take(c.limit.MaxBatch)
+			batch := l.take(l.limit)
 			if len(batch) == 0 {
 				break
 			}
@@ -203,6 +220,27 @@ func (l *lane) take(limit int) []*waiting {
 	return batch
 }
 
+// patience is how long after the last deadline of its callers a batch is still
+// tried: a commit under way is worth more to them than a quick failure.
+const patience = time.Second
+
+// until bounds a batch whose callers all have deadlines: none of them hears its
+// result much later than it wanted it. A batch with one caller that waits as long
+// as it takes has the store's own limits.
+func until(ctx context.Context, batch []*waiting) (context.Context, context.CancelFunc) {
+	var last time.Time
+	for _, w := range batch {
+		deadline, ok := w.ctx.Deadline()
+		if !ok {
+			return ctx, func() {}
+		}
+		if deadline.After(last) {
+			last = deadline
+		}
+	}
+	return context.WithDeadline(ctx, last.Add(patience))
+}
+
 // write runs a batch and hands out the results. A store that panics has said
 // nothing about what it wrote.
 func (c *Committer) write(ctx context.Context, batch []*waiting) {
@@ -215,10 +253,13 @@ func (c *Committer) write(ctx context.Context, batch []*waiting) {
 		if r := recover(); r != nil || len(results) != len(batch) {
 			results = slices.Repeat([]error{fmt.Errorf("%w: the store panicked: %v", ErrOutcomeUnknown, r)}, len(batch))
 		}
+		c.aside.learn(units, results)
 		for i, w := range batch {
 			w.done <- results[i]
 		}
 	}()
+	ctx, cancel := until(ctx, batch)
+	defer cancel()
 	results = c.w.Write(ctx, units)
 }
 

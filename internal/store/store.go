@@ -65,8 +65,8 @@ type View struct {
 	NewKey    *KeyRecord
 	NewNotice *Notice // stored, or takes the place of a parked one
 	Evidence  []Evidence
-	Answers  []Answer
-	Outbox   []OutboxEvent
+	Answers   []Answer
+	Outbox    []OutboxEvent
 }
 
 // KeyRecord binds an idempotency key to what it started. Records of payments
@@ -171,9 +171,11 @@ type Writer interface {
 	// The rows are locked in one order that is the same for all writers. A unit
 	// is all or nothing. If a statement raises, the transaction is rolled back
 	// and the units run again one by one; serialization failures and unique
-	// conflicts are tried again on a fresh picture a few times. If the answer to
-	// COMMIT is lost, each unit is read back by its audit entry. nil means: it is
-	// committed.
+	// conflicts are tried again on a fresh picture a few times, and an order that
+	// somebody else holds is ErrUnavailable after a short wait. If the answer to
+	// COMMIT is lost, what the transaction wrote is read back. nil means: it is
+	// committed. The time is bounded, and the deadline of ctx ends it earlier,
+	// though never a COMMIT under way.
 	Write(ctx context.Context, units []*Unit) []error
 }
 

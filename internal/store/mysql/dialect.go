@@ -109,8 +109,10 @@ func (dialect) Classify(err error) (sqlstore.Class, string) {
 		return sqlstore.ClassUnavailable, ""
 	}
 	switch e.Number {
-	case 1213, 1205, 9007, 8028, 8002, 8022: // deadlock, lock wait; TiDB: write conflict, schema changed, must retry
+	case 1213, 9007, 8028, 8002, 8022: // deadlock; TiDB: write conflict, schema changed, must retry
 		return sqlstore.ClassRetry, ""
+	case 1205: // innodb_lock_wait_timeout
+		return sqlstore.ClassHeld, ""
 	case 1062:
 		return sqlstore.ClassDuplicate, ""
 	case 1290, 1792, 1836, 1047: // read-only server or transaction; Galera node without quorum

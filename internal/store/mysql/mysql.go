@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,13 @@ func Open(ctx context.Context, rawURL string, o sqlstore.Options) (*sqlstore.Sto
 		return nil, err
 	}
 	o = o.WithDefaults()
+	// The driver's own limit is what ends a COMMIT that nobody answers: it takes no
+	// context.
+	config.ReadTimeout, config.WriteTimeout = o.Timeout, o.Timeout
+	config.Params["innodb_lock_wait_timeout"] = seconds(o.LockWait)
+	// A client that vanished within a transaction holds its locks until the server
+	// gives the session up. No idle connection of the pool gets so old.
+	config.Params["wait_timeout"] = seconds(2 * sqlstore.ConnLifetime)
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, errors.New("the database URL is not a valid mysql:// URL") // the driver's text may show the password
@@ -76,8 +84,6 @@ func Config(rawURL string) (*mysql.Config, error) {
 		return nil, err
 	}
 	config.Timeout = orElse(config.Timeout, 5*time.Second)
-	config.ReadTimeout = orElse(config.ReadTimeout, 30*time.Second)
-	config.WriteTimeout = orElse(config.WriteTimeout, 30*time.Second)
 	return config, nil
 }
 
@@ -86,6 +92,11 @@ func orElse(d, def time.Duration) time.Duration {
 		return d
 	}
 	return def
+}
+
+// seconds rounds up to whole seconds, which is how the server counts.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
 // quiet keeps the driver from writing to stderr: errors come back as errors.

@@ -4,12 +4,14 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
 	"go.uber.org/goleak"
 
 	"github.com/payonce/payonce/internal/store/mysql"
+	"github.com/payonce/payonce/internal/store/sqlstore"
 	"github.com/payonce/payonce/internal/store/storetest"
 )
 
@@ -40,3 +42,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) { storetest.Run(t, engine) }
 
 func BenchmarkWrite(b *testing.B) { storetest.Bench(b, engine) }
+
+// TestA2SessionLimits: locks are waited for shortly, and the server itself ends
+// the session of a client that vanished within a transaction, whatever the URL
+// says.
+func TestA2SessionLimits(t *testing.T) {
+	storetest.Settings(t, engine, "?innodb_lock_wait_timeout=50", sqlstore.Options{LockWait: 1500 * time.Millisecond}, map[string]string{
+		"SELECT @@SESSION.innodb_lock_wait_timeout": "2",
+		"SELECT @@SESSION.wait_timeout":             "360",
+	})
+}

@@ -160,8 +160,10 @@ func (dialect) Classify(err error) (sqlstore.Class, string) {
 		return sqlstore.ClassUnavailable, ""
 	}
 	switch e.Code {
-	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+	case "40001", "40P01": // serialization, deadlock
 		return sqlstore.ClassRetry, ""
+	case "55P03": // lock_timeout
+		return sqlstore.ClassHeld, ""
 	case "23505":
 		return sqlstore.ClassDuplicate, ""
 	case "25006":

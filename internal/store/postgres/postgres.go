@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -18,6 +19,12 @@ import (
 // hosts with target_session_attrs=read-write follow a failover.
 // default_query_exec_mode=cache_describe or exec is for poolers that hand one
 // server connection to many clients.
+//
+// The session's lock_timeout and idle_in_transaction_session_timeout keep a row
+// that somebody holds, or that a vanished client of ours held, from stopping
+// more than its own order. A pooler that does not know these parameters must
+// ignore them (PgBouncer: ignore_startup_parameters), and they are then given to
+// the role with ALTER ROLE … SET.
 func Open(ctx context.Context, rawURL string, o sqlstore.Options) (*sqlstore.Store, error) {
 	config, err := pgx.ParseConfig(rawURL)
 	if err != nil {
@@ -30,6 +37,8 @@ func Open(ctx context.Context, rawURL string, o sqlstore.Options) (*sqlstore.Sto
 		config.RuntimeParams["default_transaction_read_only"] = "on"
 	}
 	o = o.WithDefaults()
+	config.RuntimeParams["lock_timeout"] = strconv.FormatInt(o.LockWait.Milliseconds(), 10)
+	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((2 * o.Timeout).Milliseconds(), 10)
 	db := stdlib.OpenDB(*config)
 	sqlstore.Pool(db, o.MaxConns)
 	s := sqlstore.New(dialect{}, db, db, o)

@@ -3,10 +3,12 @@ package postgres_test
 import (
 	"database/sql"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/payonce/payonce/internal/store/postgres"
+	"github.com/payonce/payonce/internal/store/sqlstore"
 	"github.com/payonce/payonce/internal/store/storetest"
 )
 
@@ -27,3 +29,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) { storetest.Run(t, engine) }
 
 func BenchmarkWrite(b *testing.B) { storetest.Bench(b, engine) }
+
+// TestA2SessionLimits: locks are waited for shortly, and the server itself ends
+// the transaction of a client that vanished, whatever the URL says.
+func TestA2SessionLimits(t *testing.T) {
+	storetest.Settings(t, engine, "&lock_timeout=0", sqlstore.Options{Timeout: 7 * time.Second, LockWait: 1500 * time.Millisecond}, map[string]string{
+		"SELECT setting FROM pg_settings WHERE name = 'lock_timeout'":                        "1500",
+		"SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'": "14000",
+	})
+}

@@ -94,7 +94,7 @@ func (dialect) Classify(err error) (sqlstore.Class, string) {
 	}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return sqlstore.ClassRetry, ""
+		return sqlstore.ClassHeld, ""
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
 		return sqlstore.ClassRefused, ""
 	case sqlite3.SQLITE_READONLY:

@@ -76,7 +76,7 @@ func TestBusyIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = conn.BeginTx(context.Background(), nil)
-	if class, _ := two.Dialect().Classify(err); err == nil || class != sqlstore.ClassRetry {
+	if class, _ := two.Dialect().Classify(err); err == nil || class != sqlstore.ClassHeld {
 		t.Errorf("class %d of %v", class, err)
 	}
 	if class, _ := two.Dialect().Classify(errors.New("other")); class != sqlstore.ClassUnavailable {

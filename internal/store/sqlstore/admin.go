@@ -67,27 +67,23 @@ func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
 // change runs one statement of a command in a transaction. A command that hears
 // of no success is given again; its statements may run twice.
 func (s *Store) change(ctx context.Context, text string, args ...any) error {
-	err := s.onConn(ctx, func(conn *sql.Conn) error {
-		tx, err := conn.BeginTx(ctx, s.txOptions())
-		if err != nil {
-			return err
-		}
-		if _, err = tx.ExecContext(ctx, text, args...); err != nil {
-			return errors.Join(err, tx.Rollback())
-		}
-		return tx.Commit()
+	return s.within(ctx, func(ctx context.Context) error {
+		return s.onConn(ctx, func(conn *sql.Conn) error {
+			tx, err := conn.BeginTx(ctx, s.txOptions())
+			if err != nil {
+				return err
+			}
+			if _, err = tx.ExecContext(ctx, text, args...); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
+			return tx.Commit()
+		})
 	})
-	if err != nil {
-		return s.wrap(err)
-	}
-	return nil
 }
 
 // Installation implements store.Admin.
 func (s *Store) Installation(ctx context.Context) (string, error) {
 	var id []byte
-	if err := s.readers.QueryRowContext(ctx, "SELECT id FROM installation WHERE one = 1").Scan(&id); err != nil {
-		return "", s.wrap(err)
-	}
-	return string(id), nil
+	err := s.row(ctx, "SELECT id FROM installation WHERE one = 1", nil, &id)
+	return string(id), err
 }

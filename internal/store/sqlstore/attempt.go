@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/payonce/payonce/internal/run"
 )
@@ -21,9 +22,14 @@ func (l *lostCommit) Error() string { return "answer to COMMIT lost: " + l.cause
 // Unwrap returns the cause.
 func (l *lostCommit) Unwrap() error { return l.cause }
 
+// commitGrace is how long a COMMIT may go on after the caller's time is over: a
+// little patience is cheaper than reading back.
+const commitGrace = 2 * time.Second
+
 // attempt runs jobs in one transaction. An error means that nothing was
 // written, except a lostCommit. The context ends the attempt at any moment
-// before COMMIT and never during it; the attempt as a whole has a time limit.
+// before COMMIT and never during it. The attempt as a whole, COMMIT included, is
+// over after Timeout, or soon after the context's deadline where that is nearer.
 func (s *Store) attempt(ctx context.Context, jobs []*job) error {
 	for _, j := range jobs {
 		j.reset()
@@ -33,6 +39,10 @@ func (s *Store) attempt(ctx context.Context, jobs []*job) error {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		bounded, cancel = context.WithDeadline(bounded, deadline.Add(commitGrace))
+		defer cancel()
+	}
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 
@@ -43,12 +53,19 @@ func (s *Store) attempt(ctx context.Context, jobs []*job) error {
 	return err
 }
 
+// notBegun: the transaction did not begin. No unit had a part in that, whatever
+// the database says.
+type notBegun struct{ error }
+
+// Unwrap returns the cause.
+func (n notBegun) Unwrap() error { return n.error }
+
 // commit runs the transaction of jobs on a connection. stop says that ctx may
 // not end it any more, and false when it has.
 func (s *Store) commit(ctx, bounded context.Context, conn *sql.Conn, stop func() bool, jobs []*job) error {
 	tx, err := conn.BeginTx(bounded, s.txOptions())
 	if err != nil {
-		return err
+		return notBegun{err}
 	}
 	err = s.transact(bounded, tx, jobs)
 	if err == nil && !writes(jobs) {
@@ -89,7 +106,7 @@ func (s *Store) txOptions() *sql.TxOptions {
 // was rolled back. Everything else leaves COMMIT unknown.
 func (s *Store) refusedCommit(err error) bool {
 	class, _ := s.classify(err)
-	return class == ClassRetry || class == ClassDuplicate || class == ClassRefused
+	return class == ClassRetry || class == ClassHeld || class == ClassDuplicate || class == ClassRefused
 }
 
 // onConn runs f on one connection. A server that takes no writes is left: after

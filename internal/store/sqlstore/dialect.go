@@ -45,7 +45,8 @@ type Class uint8
 // concluded from it.
 const (
 	ClassUnavailable Class = iota // the database cannot be used, or something unknown
-	ClassRetry                    // serialization failure, deadlock, busy: again on a fresh picture
+	ClassRetry                    // serialization failure, deadlock: again on a fresh picture
+	ClassHeld                     // somebody else held a lock for longer than LockWait
 	ClassDuplicate                // a unique key refused
 	ClassRefused                  // a CHECK or a type refused: trying again changes nothing
 	ClassReadOnly                 // this server takes no writes; the connection is given up

@@ -93,12 +93,12 @@ func (s *Store) Orders(ctx context.Context, sc store.Scope, of store.OrderFilter
 		ids[i] = o.ID
 	}
 	text, args := s.in(s.q.payments, ids)
-	err = each(ctx, s.readers, text, args, func() *payonce.Payment { return new(payonce.Payment) }, paymentRows.dest, func(p *payonce.Payment) {
+	err = all(ctx, s, text, args, paymentRows.dest, func(p *payonce.Payment) {
 		o := byID[p.OrderID]
 		o.Payments = append(o.Payments, p)
 	})
 	if err != nil {
-		return nil, s.wrap(err)
+		return nil, err
 	}
 	return out, nil
 }
@@ -109,11 +109,8 @@ func (s *Store) due(ctx context.Context, text string, args ...any) ([]store.Due,
 	dest := func(d *store.Due) []any {
 		return []any{textTo(&d.Order.Merchant), textTo(&d.Order.Environment), textTo(&d.Order.OrderNo), textTo(&d.PaymentID)}
 	}
-	err := each(ctx, s.readers, s.d.Rebind(text), args, func() *store.Due { return new(store.Due) }, dest, func(d *store.Due) { out = append(out, *d) })
-	if err != nil {
-		return nil, s.wrap(err)
-	}
-	return out, nil
+	err := all(ctx, s, s.d.Rebind(text), args, dest, func(d *store.Due) { out = append(out, *d) })
+	return out, err
 }
 
 // DuePayments implements store.Queue.
@@ -156,8 +153,8 @@ func (s *Store) DueOrders(ctx context.Context, limit int) ([]store.Due, error) {
 // NextDue implements store.Queue.
 func (s *Store) NextDue(ctx context.Context) (time.Time, error) {
 	var due sql.NullInt64
-	if err := s.readers.QueryRowContext(ctx, "SELECT MIN(due_at) FROM payments").Scan(&due); err != nil {
-		return time.Time{}, s.wrap(err)
+	if err := s.row(ctx, "SELECT MIN(due_at) FROM payments", nil, &due); err != nil {
+		return time.Time{}, err
 	}
 	return fromMicros(due.Int64), nil
 }

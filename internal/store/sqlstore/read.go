@@ -8,15 +8,11 @@ import (
 	"github.com/payonce/payonce/internal/store"
 )
 
-// query reads all rows of T; %t% stands for the columns, with prefix t.
+// query reads all rows of T; tail follows the name of the table, which is t.
 func query[T any](ctx context.Context, s *Store, r *rows[T], tail string, args ...any) ([]*T, error) {
 	var out []*T
-	err := each(ctx, s.readers, s.d.Rebind("SELECT "+r.read+" FROM "+r.table.Name+" t "+tail), args,
-		func() *T { return new(T) }, r.dest, func(v *T) { out = append(out, v) })
-	if err != nil {
-		return nil, s.wrap(err)
-	}
-	return out, nil
+	err := all(ctx, s, s.d.Rebind("SELECT "+r.read+" FROM "+r.table.Name+" t "+tail), args, r.dest, func(v *T) { out = append(out, v) })
+	return out, err
 }
 
 // one returns the only row, or ErrNotFound.
@@ -70,8 +66,8 @@ func (s *Store) Replay(ctx context.Context, key [32]byte) (*store.Replay, error)
 	dest = append(dest, orderRows.dest(&order)...)
 	dest = append(dest, paymentRows.dest(&p)...)
 	dest = append(dest, answerRows.dest(&answer)...)
-	if err := s.readers.QueryRowContext(ctx, s.q.replay, key[:]).Scan(dest...); err != nil {
-		return nil, s.wrap(err)
+	if err := s.row(ctx, s.q.replay, []any{key[:]}, dest...); err != nil {
+		return nil, err
 	}
 	r.Order, r.Now = &order.Order, fromMicros(now).Add(s.offset())
 	if p.ID != "" {
@@ -98,10 +94,9 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 		version int64
 	}
 	text, args := s.in(s.q.versions, values)
-	err := each(ctx, s.readers, text, args, func() *row { return new(row) },
-		func(r *row) []any { return []any{textTo(&r.id), intTo(&r.version)} }, func(r *row) { out[r.id] = r.version })
+	err := all(ctx, s, text, args, func(r *row) []any { return []any{textTo(&r.id), intTo(&r.version)} }, func(r *row) { out[r.id] = r.version })
 	if err != nil {
-		return nil, s.wrap(err)
+		return nil, err
 	}
 	return out, nil
 }
@@ -133,19 +128,14 @@ func values[T any](found []*T) []T {
 // Ping implements store.Reader. The statement touches no row and is rolled
 // back, but a server that takes no writes refuses it.
 func (s *Store) Ping(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
-	if err := s.inTx(bounded, s.touchNothing(bounded)); err != nil {
-		return s.wrap(err)
-	}
-	return nil
+	return s.within(ctx, func(ctx context.Context) error { return s.inTx(ctx, s.touchNothing(ctx)) })
 }
 
 // Now implements store.Queue.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now int64
-	if err := s.readers.QueryRowContext(ctx, s.q.now).Scan(&now); err != nil {
-		return time.Time{}, s.wrap(err)
+	if err := s.row(ctx, s.q.now, nil, &now); err != nil {
+		return time.Time{}, err
 	}
 	return fromMicros(now).Add(s.offset()), nil
 }

@@ -1,16 +1,26 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/payonce/payonce/internal/store"
 )
 
-// resolve finds out how a lost COMMIT ended for one job, on another connection.
+// ending is how a transaction is known to have ended.
+type ending int
+
+const (
+	rolledBack  ending = iota
+	committed          // it left what only it can have written
+	overwritten        // it has ended, and what it may have left was written over
+)
+
+// resolve finds out how a lost COMMIT ended, on another connection. The jobs are
+// those that the transaction wrote: what is proven of one is true of all.
 //
 // "Not there" must never be said while the old transaction may still commit: its
 // server may not have noticed that the client is gone, or may be waiting for a
@@ -21,33 +31,48 @@ import (
 // rolled back in any case. After the lock is ours the answer cannot change any
 // more.
 //
-// The decision is not called here: pointers that it kept must show the attempt
-// that was committed.
+// A job that moved only leases and times is known by its token on the order while
+// nobody wrote after it. If somebody did, another job has to tell; if none can,
+// it counts as not there: running it again is safe, since every right counts
+// only with its fence.
 //
-// The time is bounded, and the caller's context does not end it: the money may
-// be on its way. unknown is ErrOutcomeUnknown with the cause.
-func (s *Store) resolve(ctx context.Context, j *job, lost *lostCommit) (committed bool, unknown error) {
-	s.o.Logger.Warn("reading back after a lost commit", "order_id", j.row.ID, "cause", lost.cause)
+// The decisions are not called here: pointers that they kept must show the
+// attempt that was committed.
+//
+// The time is bounded for all jobs together, and the caller's context does not
+// end it: the money may be on its way. unknown is ErrOutcomeUnknown; its causes
+// are told as text, since a timeout among them says nothing about the units.
+func (s *Store) resolve(ctx context.Context, jobs []*job, lost *lostCommit) (written bool, unknown error) {
+	s.o.Logger.Warn("reading back after a lost commit", "order_id", jobs[0].row.ID, "units", len(jobs), "cause", lost.cause)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
-	for try := 0; ; try++ {
-		found, err := s.readBack(bounded, j)
-		if err == nil {
-			return found, nil
+	left := slices.Clone(jobs)
+	for try := 0; len(left) > 0; {
+		j := left[0]
+		left = left[1:]
+		end, err := s.readBack(bounded, j)
+		switch {
+		case err == nil && end != overwritten:
+			return end == committed, nil
+		case err == nil:
+			continue
 		}
+		left = append(left, j) // its row may be held: another one says the same
 		if s.pause(bounded, min(try, 7)) != nil {
-			return false, fmt.Errorf("%w: %w; reading back: %w", store.ErrOutcomeUnknown, lost, err)
+			return false, fmt.Errorf("%w: %s; reading back: %s", store.ErrOutcomeUnknown, lost, err)
 		}
+		try++
 	}
+	return false, nil
 }
 
 // readBack waits for the end of the transaction that wrote j and looks for what
 // it left.
-func (s *Store) readBack(ctx context.Context, j *job) (found bool, err error) {
+func (s *Store) readBack(ctx context.Context, j *job) (end ending, err error) {
 	if j.created {
 		gone, err := s.probeInsert(ctx, j)
 		if gone || err != nil {
-			return false, err
+			return rolledBack, err
 		}
 	}
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
@@ -57,10 +82,10 @@ func (s *Store) readBack(ctx context.Context, j *job) (found bool, err error) {
 		if err != nil || len(order) == 0 {
 			return err
 		}
-		found, err = s.leftTrace(ctx, tx, j, order[0])
+		end, err = s.leftTrace(ctx, tx, j, order[0])
 		return err
 	})
-	return found, err
+	return end, err
 }
 
 // probeInsert inserts the order that j made and rolls back. It reports gone when
@@ -79,34 +104,41 @@ func (s *Store) probeInsert(ctx context.Context, j *job) (gone bool, err error) 
 	return false, err
 }
 
-// leftTrace looks for a row that only j's attempt can have written: its audit
-// entry, else its evidence, event or key. A unit that wrote none of these only
-// moved leases and times; it is known by its token on the order while nobody
-// wrote after it. If somebody did, it counts as not there: running it again is
-// safe, since every right counts only with its fence.
-func (s *Store) leftTrace(ctx context.Context, tx *sql.Tx, j *job, o *orderRow) (bool, error) {
-	has := func(query string, args ...any) (bool, error) {
-		var n int64
-		err := tx.QueryRowContext(ctx, s.d.Rebind(query), args...).Scan(&n)
-		return n > 0, err
+// leftTrace compares the order with the one that j's attempt wrote. Every unit
+// that writes moves the version; where others have written after it, a row that
+// only that attempt can have written tells: its audit entry, evidence, event or
+// key.
+func (s *Store) leftTrace(ctx context.Context, tx *sql.Tx, j *job, o *orderRow) (ending, error) {
+	switch {
+	case o.ID != j.row.ID || o.Version < j.row.Version:
+		return rolledBack, nil
+	case o.Version == j.row.Version && o.writer == j.token:
+		return committed, nil
+	case o.Version == j.row.Version:
+		return rolledBack, nil
+	}
+	has := func(query string, args ...any) (ending, error) {
+		var n int
+		err := tx.QueryRowContext(ctx, s.d.Rebind("SELECT COUNT(*) FROM "+query), args...).Scan(&n)
+		if n > 0 {
+			return committed, err
+		}
+		return rolledBack, err
 	}
 	v := j.view
 	switch {
 	case len(j.audit) > 0:
-		var hash []byte
-		err := tx.QueryRowContext(ctx, s.d.Rebind("SELECT hash FROM audit WHERE order_id = ? AND n = ?"), j.audit[0].OrderID, j.audit[0].N).Scan(&hash)
-		if errors.Is(err, sql.ErrNoRows) {
-			return false, nil
-		}
-		return bytes.Equal(hash, j.audit[0].Hash[:]), err
+		a := &j.audit[0]
+		return has("audit WHERE order_id = ? AND n = ? AND hash = ?", a.OrderID, a.N, a.Hash[:])
 	case len(v.Evidence) > 0:
-		return has("SELECT COUNT(*) FROM evidence WHERE payment_id = ? AND id = ?", v.Evidence[0].PaymentID, v.Evidence[0].ID)
+		return has("evidence WHERE payment_id = ? AND id = ?", v.Evidence[0].PaymentID, v.Evidence[0].ID)
 	case len(v.Outbox) > 0:
-		return has("SELECT COUNT(*) FROM events WHERE id = ?", v.Outbox[0].ID)
+		return has("events WHERE id = ?", v.Outbox[0].ID)
 	case v.NewKey != nil:
-		return has("SELECT COUNT(*) FROM idempotency_keys WHERE id = ? AND order_id = ? AND payment_id = ?", v.NewKey.ID[:], v.NewKey.OrderID, v.NewKey.PaymentID)
+		return has("idempotency_keys WHERE id = ? AND order_id = ? AND payment_id = ? AND created_at = ?",
+			v.NewKey.ID[:], v.NewKey.OrderID, v.NewKey.PaymentID, micros(v.NewKey.CreatedAt))
 	}
-	return o.Version == j.row.Version && o.writer == j.token, nil
+	return overwritten, nil
 }
 
 // inTx runs f in a transaction that is always rolled back.

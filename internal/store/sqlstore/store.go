@@ -23,9 +23,14 @@ type Options struct {
 	// MaxConns limits the connections of the pool; 0 is 16. SQLite always writes
 	// on one connection and reads on the others.
 	MaxConns int
-	// Timeout bounds one transaction, also its COMMIT, and the reading back
-	// after a lost COMMIT; 0 is 15 seconds.
+	// Timeout bounds all tries of a batch before COMMIT, one transaction with its
+	// COMMIT, the reading back after a lost COMMIT, and every read; 0 is 15
+	// seconds.
 	Timeout time.Duration
+	// LockWait is how long a statement waits for a lock that somebody else holds;
+	// 0 is 2 seconds. It is far below Timeout, so that a row that is held takes
+	// its batch apart instead of ending it. MySQL counts in whole seconds.
+	LockWait time.Duration
 	// ReadOnly refuses every write, for commands that only look.
 	ReadOnly bool
 	// Logger hears of retries and lost commits; nil: nobody.
@@ -42,6 +47,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 15 * time.Second
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = 2 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -67,12 +75,15 @@ func New(d Dialect, db, readers *sql.DB, o Options) *Store {
 	return &Store{d: d, db: db, readers: readers, o: o, q: newQueries(d)}
 }
 
+// ConnLifetime is how old a connection gets.
+const ConnLifetime = 3 * time.Minute
+
 // Pool sets the limits that every engine wants: idle connections are kept, and
 // none lives long enough to miss a failover for ever.
 func Pool(db *sql.DB, conns int) {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	db.SetConnMaxLifetime(3 * time.Minute)
+	db.SetConnMaxLifetime(ConnLifetime)
 }
 
 // DB is the pool that writes: migrations and suites use it.
@@ -97,6 +108,30 @@ func (s *Store) newID(now time.Time) func(prefix string) string {
 		s.o.Runner.Random(random[:])
 		return payonce.NewID(prefix, now, random)
 	}
+}
+
+// within runs everything that is no Unit within Timeout, whatever the caller's
+// context allows: on a connection that leads nowhere the driver alone would wait
+// for minutes.
+func (s *Store) within(ctx context.Context, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	if err := f(bounded); err != nil {
+		return s.wrap(err)
+	}
+	return nil
+}
+
+// row reads a single row.
+func (s *Store) row(ctx context.Context, text string, args []any, dest ...any) error {
+	return s.within(ctx, func(ctx context.Context) error { return s.readers.QueryRowContext(ctx, text, args...).Scan(dest...) })
+}
+
+// all reads all rows of a query into new values.
+func all[T any](ctx context.Context, s *Store, text string, args []any, dest func(*T) []any, use func(*T)) error {
+	return s.within(ctx, func(ctx context.Context) error {
+		return each(ctx, s.readers, text, args, func() *T { return new(T) }, dest, use)
+	})
 }
 
 // offset is how far the service's clock is ahead of the database's.
@@ -133,5 +168,9 @@ func (s *Store) classify(err error) (Class, string) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ClassUnavailable, ""
 	}
-	return s.d.Classify(err)
+	class, hint := s.d.Classify(err)
+	if errors.As(err, &notBegun{}) && class != ClassReadOnly {
+		return ClassUnavailable, hint
+	}
+	return class, hint
 }

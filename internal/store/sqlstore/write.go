@@ -90,31 +90,39 @@ func split(jobs []*job) (batch, rest []*job) {
 }
 
 // batch runs jobs together, and each alone when a statement raised: the one
-// that cannot be written must not take the others with it.
+// that cannot be written must not take the others with it. What fails where and
+// what happens then stands in a table in the package comment.
+//
+// All tries together have Timeout: units that were not written by then were not
+// tried to the end, and are ErrUnavailable.
 func (s *Store) batch(ctx context.Context, jobs []*job) {
+	limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
 	if len(jobs) == 1 {
-		s.alone(ctx, jobs[0])
+		s.alone(limited, jobs[0], 0)
 		return
 	}
 	var err error
 	for try := range 2 {
-		if err = s.attempt(ctx, jobs); err == nil {
+		if err = s.attempt(limited, jobs); err == nil {
 			return
 		}
 		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
-			for _, j := range jobs {
-				s.settle(ctx, j, lost)
-			}
+			s.settle(ctx, jobs, lost)
 			return
 		}
 		if class, _ := s.classify(err); class != ClassUnavailable && class != ClassReadOnly {
 			s.o.Logger.Debug("batch taken apart", "units", len(jobs), "cause", err)
+			waits := 0
+			if class == ClassHeld {
+				waits = 1
+			}
 			for _, j := range jobs {
-				s.alone(ctx, j)
+				s.alone(limited, j, waits)
 			}
 			return
 		}
-		if s.pause(ctx, try) != nil {
+		if s.pause(limited, try) != nil {
 			break
 		}
 	}
@@ -123,8 +131,13 @@ func (s *Store) batch(ctx context.Context, jobs []*job) {
 	}
 }
 
-// alone runs one job until it is written, refused or out of tries.
-func (s *Store) alone(ctx context.Context, j *job) {
+// maxWaits is how often a unit may wait for a lock in vain, the wait of its batch
+// included, before the row counts as held.
+const maxWaits = 2
+
+// alone runs one job until it is written, refused or out of tries. waits is how
+// often it has waited for a lock in vain.
+func (s *Store) alone(ctx context.Context, j *job, waits int) {
 	var err error
 	again := 1 // how often a lost connection is tried again
 	for try := range tries {
@@ -132,38 +145,40 @@ func (s *Store) alone(ctx context.Context, j *job) {
 			return
 		}
 		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
-			if committed, unknown := s.resolve(ctx, j, lost); committed || unknown != nil {
+			written, unknown := s.resolve(ctx, []*job{j}, lost)
+			if written || unknown != nil {
 				j.err = unknown
 				return
 			}
-			if again--; again < 0 {
-				break
-			}
+			again--
 		} else if class, _ := s.classify(err); class == ClassRefused {
 			break
 		} else if class == ClassUnavailable || class == ClassReadOnly {
-			if again--; again < 0 {
-				break
-			}
+			again--
+		} else if class == ClassHeld {
+			waits++
 		}
-		if s.pause(ctx, try) != nil {
+		if again < 0 || waits >= maxWaits || s.pause(ctx, try) != nil {
 			break
 		}
 	}
 	j.err = s.wrap(err)
 }
 
-// settle ends a job of a batch whose COMMIT was lost.
-func (s *Store) settle(ctx context.Context, j *job, lost *lostCommit) {
-	if !j.writes || j.err != nil {
-		return // nothing of it was in the transaction; its answer stands
+// settle ends the jobs of a batch whose COMMIT was lost. A job of which nothing
+// was in the transaction keeps its answer.
+func (s *Store) settle(ctx context.Context, jobs []*job, lost *lostCommit) {
+	wrote := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !j.writes || j.err != nil })
+	written, unknown := s.resolve(ctx, wrote, lost)
+	if written {
+		return
 	}
-	committed, unknown := s.resolve(ctx, j, lost)
-	switch {
-	case unknown != nil:
-		j.err = unknown
-	case !committed:
-		s.alone(ctx, j)
+	limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	for _, j := range wrote {
+		if j.err = unknown; unknown == nil {
+			s.alone(limited, j, 0)
+		}
 	}
 }
 

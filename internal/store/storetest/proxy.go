@@ -32,11 +32,19 @@ type proxy struct {
 	mu      sync.Mutex
 	armed   bool
 	how     cut
-	refuse  bool   // no connections after the cut
+	refuse  bool // no connections after the cut
+	silent  bool // whatever comes is swallowed
+	hook    *hook
 	onProbe func() // when another connection asks about orders
 	conns   map[net.Conn]bool
 	cuts    int
 	wg      sync.WaitGroup
+}
+
+// hook is something that happens while a request is under way.
+type hook struct {
+	part string
+	run  func()
 }
 
 func newProxy(t testing.TB, target string) *proxy {
@@ -55,6 +63,21 @@ func (p *proxy) arm(how cut, refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.how, p.refuse, p.onProbe = true, how, refuse, nil
+}
+
+// before runs f, once, before a request with these words reaches the server; after
+// the cut when one is armed.
+func (p *proxy) before(part string, f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hook = &hook{part, f}
+}
+
+// silence makes every connection, old or new, lead nowhere.
+func (p *proxy) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = true
 }
 
 func (p *proxy) accept() {
@@ -98,6 +121,10 @@ func (p *proxy) up(client, server net.Conn, muted chan struct{}) {
 		}
 		lower := bytes.ToLower(buf[:n])
 		p.mu.Lock()
+		if p.silent {
+			p.mu.Unlock()
+			continue
+		}
 		if p.armed && bytes.Contains(lower, []byte("commit")) && !bytes.Contains(lower, []byte("committed")) {
 			p.armed = false
 			p.cuts++
@@ -110,7 +137,16 @@ func (p *proxy) up(client, server net.Conn, muted chan struct{}) {
 			p.onProbe = nil
 			time.AfterFunc(lockWait, probe)
 		}
+		h := p.hook
+		if h != nil && !p.armed && bytes.Contains(lower, []byte(h.part)) {
+			p.hook = nil
+		} else {
+			h = nil
+		}
 		p.mu.Unlock()
+		if h != nil {
+			h.run()
+		}
 		if _, err := server.Write(buf[:n]); err != nil {
 			_ = client.Close()
 			return
