@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -207,11 +208,14 @@ func exportedReceiver(fn *ast.FuncDecl) bool {
 	return ok && id.IsExported()
 }
 
-// TestNoSleepInTests: tests wait for signals. The end-to-end tests poll real
-// processes with a deadline, in one helper.
+// polls are the helpers that ask real processes again and again until a deadline.
+var polls = []string{filepath.Join("test", "e2e", "poll_test.go"), filepath.Join("cmd", "payonce", "process_test.go")}
+
+// TestNoSleepInTests: tests wait for signals. Only what a real process leaves no
+// other way for is polled.
 func TestNoSleepInTests(t *testing.T) {
 	sources(t, []string{"."}, true, func(path string, fset *token.FileSet, file *ast.File) {
-		if !strings.HasSuffix(path, "_test.go") || path == filepath.Join("test", "e2e", "poll_test.go") {
+		if !strings.HasSuffix(path, "_test.go") || slices.Contains(polls, path) {
 			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -223,4 +227,34 @@ func TestNoSleepInTests(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// TestInvariantsPageNamesRealTests: a test that was renamed or removed must not
+// go on guarding an invariant on paper.
+func TestInvariantsPageNamesRealTests(t *testing.T) {
+	page, err := os.ReadFile("docs/invariants.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	sources(t, []string{"."}, true, func(path string, _ *token.FileSet, file *ast.File) {
+		for _, d := range file.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				known[fn.Name.Name] = true
+			}
+		}
+		if strings.HasSuffix(path, "storetest/suite.go") {
+			ast.Inspect(file, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					known["storetest/"+strings.Trim(lit.Value, `"`)] = true
+				}
+				return true
+			})
+		}
+	})
+	for _, name := range regexp.MustCompile(`\b(Test|storetest/)[A-Z]\w+`).FindAllString(string(page), -1) {
+		if !known[name] {
+			t.Errorf("docs/invariants.md names %s, which does not exist", name)
+		}
+	}
 }
