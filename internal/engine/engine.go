@@ -59,6 +59,7 @@ type Engine struct {
 	wake     chan struct{}
 	calls    inFlight
 	asked    asked
+	gate     gate
 }
 
 // New checks the configuration and returns an engine. The watcher of other

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/payonce/payonce"
@@ -19,7 +20,7 @@ import (
 // package store, in which case nothing is known to have been started.
 func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 	ctx = context.WithoutCancel(ctx)
-	for round := 0; ; round++ {
+	for round := 0; ; {
 		known, step, err := e.replay(ctx, &r)
 		if err != nil || known != nil && !step {
 			return known, err
@@ -31,7 +32,15 @@ func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
+		leave, twin := e.gate.enter(r.Key)
+		if twin != nil {
+			if err := e.await(twin); err != nil {
+				return nil, err
+			}
+			continue // its record answers now, if it left one
+		}
 		in, err := e.intent(ctx, &r, acct, caps)
+		leave()
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +49,7 @@ func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 			return e.execute(ctx, &r, in)
 		case in.blocker == nil && in.replayed && !in.async && round < maxRounds:
 			// A twin was faster; its record answers, and lets this request wait.
+			round++
 			continue
 		case in.blocker == nil:
 			return e.bound(ctx, &r, in)
@@ -49,6 +59,19 @@ func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 		if err := e.clear(ctx, in.blocker, round); err != nil {
 			return nil, err
 		}
+		round++
+	}
+}
+
+// await waits for a twin's first transaction in this process.
+func (e *Engine) await(twin <-chan struct{}) error {
+	late, stop := e.Runner.After(claimTimeout)
+	defer stop()
+	select {
+	case <-twin:
+		return nil
+	case <-late:
+		return fmt.Errorf("%w: an equal request is being stored", store.ErrUnavailable)
 	}
 }
 
