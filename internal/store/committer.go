@@ -187,23 +187,16 @@ func (c *Committer) serve(ctx context.Context, l *lane) {
 	}
 }
 
-// take starts the longest-waiting units of which no two name one order or one
-// key. What stays keeps its place: a later unit of the same order never
-// overtakes.
+// take starts the longest-waiting units of which no two share a name. What stays
+// keeps its place: a later unit of the same order never overtakes.
 func (l *lane) take(limit int) []*waiting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var batch []*waiting
 	rest := l.queue[:0:len(l.queue)]
-	orders := make(map[payonce.OrderKey]bool)
-	keys := make(map[[32]byte]bool)
+	var taken Names
 	for _, w := range l.queue {
-		u := w.unit
-		free := !orders[u.Order] && (u.Key == nil || !keys[*u.Key])
-		if u.Key != nil {
-			keys[*u.Key] = true
-		}
-		orders[u.Order] = true
+		free := taken.Take(w.unit)
 		switch {
 		case w.ctx.Err() != nil:
 			w.started = true

@@ -116,6 +116,29 @@ func TestCommitterNeverPutsOneOrderOrKeyTwiceIntoABatch(t *testing.T) {
 	<-done
 }
 
+func TestCommitterNeverPutsOneNoticeTwiceIntoABatch(t *testing.T) {
+	g := newGate()
+	c, _ := oneLane(t, g, store.CommitterOptions{})
+	told := func(order, account string) *store.Unit {
+		u := unit(order, nil)
+		u.Notice = &store.NoticeID{Account: account, EventID: "e"}
+		return u
+	}
+	batch, results := batchOf(t, g, c, t.Context(), told("a", "1"), told("b", "1"), told("c", "2"), unit("b", nil))
+	second := make(chan int)
+	go func() {
+		g.pass <- struct{}{}
+		second <- len(<-g.started) // b with the notice; the later b must not overtake it
+		g.pass <- struct{}{}
+		<-g.started
+		g.pass <- struct{}{}
+	}()
+	if n := <-second; len(batch) != 2 || batch[0].Order.OrderNo != "a" || batch[1].Order.OrderNo != "c" || n != 1 {
+		t.Errorf("batches of %d and %d units", len(batch), n)
+	}
+	<-results
+}
+
 func TestCommitterPanicIsTheUnitsError(t *testing.T) {
 	g := newGate()
 	c, _ := oneLane(t, g, store.CommitterOptions{})

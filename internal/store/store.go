@@ -53,6 +53,32 @@ type Unit struct {
 	Decide func(*View) error
 }
 
+// Names are what no two units of a batch may share. The zero value is ready.
+type Names struct {
+	orders  map[payonce.OrderKey]bool
+	keys    map[[32]byte]bool
+	notices map[NoticeID]bool
+}
+
+// Take adds the names of u and reports whether all of them were free. Names of a
+// unit that has to wait count too, so that later ones do not overtake it.
+func (n *Names) Take(u *Unit) (free bool) {
+	if n.orders == nil {
+		*n = Names{map[payonce.OrderKey]bool{}, map[[32]byte]bool{}, map[NoticeID]bool{}}
+	}
+	free = !n.orders[u.Order]
+	n.orders[u.Order] = true
+	if u.Key != nil {
+		free = free && !n.keys[*u.Key]
+		n.keys[*u.Key] = true
+	}
+	if u.Notice != nil {
+		free = free && !n.notices[*u.Notice]
+		n.notices[*u.Notice] = true
+	}
+	return free
+}
+
 // View is the picture of one order under its lock, and what to write.
 type View struct {
 	payonce.Aggregate
@@ -63,7 +89,7 @@ type View struct {
 	// What the decision adds. Changed fields of Order, Payments and Charges, new
 	// elements of Payments and Charges, and Changes are found by the store.
 	NewKey    *KeyRecord
-	NewNotice *Notice // stored, or takes the place of a parked one
+	NewNotice *Notice // of Unit.Notice: stored, or takes the place of a parked one
 	Evidence  []Evidence
 	Answers   []Answer
 	Outbox    []OutboxEvent
@@ -166,7 +192,7 @@ type OutboxEvent struct {
 // Writer runs decisions.
 type Writer interface {
 	// Write runs the units in one transaction and returns one result for each. No
-	// two units of a batch may name the same order or the same key.
+	// two units of a batch may name the same order, key or notice.
 	//
 	// The rows are locked in one order that is the same for all writers. A unit
 	// is all or nothing. If a statement raises, the transaction is rolled back

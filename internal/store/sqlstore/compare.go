@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/payonce/payonce"
+	"github.com/payonce/payonce/internal/store"
 )
 
 // compare finds out what a decision changed. There are no dirty flags: a member
@@ -14,6 +15,14 @@ func (s *Store) compare(j *job) error {
 	if v.Order != &j.row.Order {
 		j.row.Order = *v.Order
 		v.Order = &j.row.Order
+	}
+	if n := v.NewNotice; n != nil {
+		switch {
+		case j.unit.Notice == nil || *j.unit.Notice != n.NoticeID:
+			return refusal{fmt.Errorf("the notice %s is not the one that was looked up", n.EventID)}
+		case v.Notice != nil && v.Notice.Status != store.NoticeParked:
+			return refusal{fmt.Errorf("the notice %s is stored already", n.EventID)}
+		}
 	}
 	j.writes = j.created || v.NewKey != nil || v.NewNotice != nil || len(v.Evidence)+len(v.Answers)+len(v.Outbox)+len(v.Changes) > 0
 	if !j.created {

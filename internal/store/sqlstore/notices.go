@@ -74,7 +74,8 @@ func (s *Store) Park(ctx context.Context, n store.Notice) error {
 
 // DueNotices implements store.Notices.
 func (s *Store) DueNotices(ctx context.Context, limit int) ([]store.Notice, error) {
-	found, err := query(ctx, s, noticeRows, "WHERE t.due_at <= "+s.d.Now()+" + ? ORDER BY t.due_at LIMIT ?", s.offset().Microseconds(), page(limit))
+	found, err := query(ctx, s, noticeRows, "WHERE t.due_at <= "+s.d.Now()+" + ? AND t.status = ? ORDER BY t.due_at LIMIT ?",
+		s.offset().Microseconds(), store.NoticeParked, page(limit))
 	return values(found), err
 }
 

@@ -137,6 +137,10 @@ func (s *Store) leftTrace(ctx context.Context, tx *sql.Tx, j *job, o *orderRow) 
 	case v.NewKey != nil:
 		return has("idempotency_keys WHERE id = ? AND order_id = ? AND payment_id = ? AND created_at = ?",
 			v.NewKey.ID[:], v.NewKey.OrderID, v.NewKey.PaymentID, micros(v.NewKey.CreatedAt))
+	case v.NewNotice != nil && v.Notice == nil: // a parked one's row does not tell who applied it
+		n := v.NewNotice
+		return has("notices WHERE account = ? AND event_id = ? AND status = ? AND payment_id = ? AND received_at = ?",
+			n.Account, n.EventID, n.Status, n.PaymentID, micros(n.ReceivedAt))
 	}
 	return overwritten, nil
 }

@@ -41,7 +41,7 @@ type job struct {
 // reset forgets an attempt: the next one sees a fresh picture only.
 func (j *job) reset() { *j = job{unit: j.unit, hash: j.hash} }
 
-// Write implements store.Writer. Units that name an order or a key twice within
+// Write implements store.Writer. Units that share a name with one before them in
 // the batch are taken in a later transaction.
 //
 // A unit that makes its order is written even when the decision adds nothing
@@ -64,27 +64,15 @@ func (s *Store) Write(ctx context.Context, units []*store.Unit) []error {
 	return results
 }
 
-// split takes the first unit of each order and key.
+// split takes the units that share no name with one before them.
 func split(jobs []*job) (batch, rest []*job) {
-	taken := make(map[[32]byte]bool, 2*len(jobs))
-	told := make(map[store.NoticeID]bool)
+	var taken store.Names
 	for _, j := range jobs {
-		if n := j.unit.Notice; n != nil {
-			if told[*n] {
-				rest = append(rest, j)
-				continue
-			}
-			told[*n] = true
-		}
-		if taken[j.hash] || j.unit.Key != nil && taken[*j.unit.Key] {
+		if taken.Take(j.unit) {
+			batch = append(batch, j)
+		} else {
 			rest = append(rest, j)
-			continue
 		}
-		taken[j.hash] = true
-		if j.unit.Key != nil {
-			taken[*j.unit.Key] = true
-		}
-		batch = append(batch, j)
 	}
 	return batch, rest
 }

@@ -46,6 +46,7 @@ func Bench(b *testing.B, e Engine) {
 			}
 		})
 	}
+	benchNotices(b, f)
 	b.Run("replay", func(b *testing.B) {
 		f.must(pay("replay", "replay", nil))
 		for b.Loop() {

@@ -224,15 +224,34 @@ func testLists(t *testing.T, e Engine) {
 	if got, err := f.Find(t.Context(), p.Account, p.Number, ""); err != nil || got.ID != p.ID {
 		t.Errorf("find: %v", err)
 	}
-	if _, err := f.Find(t.Context(), "acc2", p.Number, ""); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("find on another account: %v", err)
-	}
+	f.byObject(t, p)
 	if _, err := f.Replay(t.Context(), *recordID("nobody's")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("replay of an unknown key: %v", err)
 	}
 	versions, err := f.Versions(t.Context(), append(slices.Clone(ids), "pay_absent"))
 	if err != nil || len(versions) != 7 || versions[p.ID] != p.Version {
 		t.Errorf("versions: %v %v", versions, err)
+	}
+}
+
+// byObject: a payment is found by its number, or without one by its object, on its
+// own account alone.
+func (f *fixture) byObject(t *testing.T, p *payonce.Payment) {
+	t.Helper()
+	f.must(&store.Unit{Order: p.Key, Decide: func(v *store.View) error { v.Payments[0].ObjectID = "pi_1"; return nil }})
+	if got, err := f.Find(t.Context(), p.Account, "", "pi_1"); err != nil || got.ID != p.ID {
+		t.Errorf("by object: %v", err)
+	}
+	if got, err := f.Find(t.Context(), p.Account, p.Number, "pi_2"); err != nil || got.ID != p.ID {
+		t.Errorf("the number comes first: %v", err)
+	}
+	for name, who := range map[string][3]string{
+		"number on another account": {"acc2", p.Number, ""}, "object on another account": {"acc2", "", "pi_1"},
+		"unknown number, known object": {p.Account, "X", "pi_1"}, "unknown object": {p.Account, "", "pi_2"}, "nothing": {p.Account, "", ""},
+	} {
+		if _, err := f.Find(t.Context(), who[0], who[1], who[2]); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
