@@ -50,7 +50,8 @@ func TestT15_T16_TenantsAndEnvironmentsAreUnrelated(t *testing.T) {
 // A credential is no part of the scope, so two of one tenant give one record; what
 // is left to show is that the same scope gives the same id each time.
 func TestT17_SameScopeSameRecord(t *testing.T) {
-	if (Scope{"live", "m1"}).Record("abc") != (Scope{"live", "m1"}).Record("abc") {
+	first, second := Scope{"live", "m1"}.Record("abc"), Scope{"live", "m1"}.Record("abc")
+	if first != second {
 		t.Error("one key in one scope has two records")
 	}
 }

@@ -54,7 +54,8 @@ func hardened(t *http.Transport) (*http.Transport, error) {
 	} else {
 		t = t.Clone()
 	}
-	if t.DialTLSContext != nil || t.DialTLS != nil { //nolint:staticcheck // a deprecated hook skips verification as well
+	//lint:ignore SA1019 the deprecated hook skips verification as well
+	if t.DialTLSContext != nil || t.DialTLS != nil {
 		return nil, errors.New("the transport must not bring its own TLS dialer")
 	}
 	if t.TLSClientConfig == nil {

@@ -160,13 +160,6 @@ func (e *Engine) of(p *payonce.Payment) (*Account, channel.Capabilities, error) 
 	return a, caps, nil
 }
 
-// written is what a committed unit leaves for its caller.
-type written struct {
-	order   payonce.Order
-	payment *payonce.Payment // the one the unit was about
-	answer  *store.Answer
-}
-
 // seen is what waiters of a payment are told a change of.
 type seen struct {
 	version int64

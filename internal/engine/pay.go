@@ -39,8 +39,10 @@ func (e *Engine) Pay(ctx context.Context, r PayRequest) (*Result, error) {
 			}
 			continue // its record answers now, if it left one
 		}
-		in, err := e.intent(ctx, &r, acct, caps)
-		leave()
+		in, err := func() (*intended, error) {
+			defer leave()
+			return e.intent(ctx, &r, acct, caps)
+		}()
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,6 @@ type fakeChannel struct {
 	calls   map[string]int
 	entered chan string // step names as calls arrive, when set
 	hold    chan struct{}
-	date    func() time.Time
 }
 
 type object struct {

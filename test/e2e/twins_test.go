@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -428,7 +427,7 @@ func TestP02_ManyCheckoutsAtOnce(t *testing.T) {
 			t.Errorf("answer: %s", r)
 		}
 	}
-	t.Log(fmt.Sprintf("%d checkouts: %v, at most %d database connections", checkouts, tally(rs), most))
+	t.Logf("%d checkouts: %v, at most %d database connections", checkouts, tally(rs), most)
 	if most > 80 {
 		t.Errorf("%d database connections of two processes", most)
 	}

@@ -25,7 +25,8 @@ func TestSeedDecidesKeys(t *testing.T) {
 
 func TestSeedTexts(t *testing.T) {
 	s := newSeed(1)
-	if s.Text("a", 1, 24) != s.Text("a", 1, 24) || s.Text("a", 1, 24) == s.Text("a", 2, 24) || s.Text("a", 1, 24) == s.Text("b", 1, 24) {
+	first := s.Text("a", 1, 24)
+	if first != s.Text("a", 1, 24) || s.Text("a", 1, 24) == s.Text("a", 2, 24) || s.Text("a", 1, 24) == s.Text("b", 1, 24) {
 		t.Fatal("texts do not follow seed, label and serial")
 	}
 	if d := s.Digits("d", 20); len(d) != 20 || d[0] == '0' || strings.Trim(d, "0123456789") != "" {
