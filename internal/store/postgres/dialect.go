@@ -179,3 +179,19 @@ func (dialect) Classify(err error) (sqlstore.Class, string) {
 	}
 	return sqlstore.ClassUnavailable, ""
 }
+
+// List implements sqlstore.Lists.
+func (dialect) List(kind sqlstore.Kind, values []any) (string, any) {
+	if kind == sqlstore.Hash {
+		out := make([][]byte, len(values))
+		for i, v := range values {
+			out[i] = v.([]byte)
+		}
+		return "= ANY(?::bytea[])", out
+	}
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = v.(string)
+	}
+	return "= ANY(?::text[])", out
+}

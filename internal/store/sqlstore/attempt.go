@@ -63,39 +63,33 @@ func (n notBegun) Unwrap() error { return n.error }
 // commit runs the transaction of jobs on a connection. stop says that ctx may
 // not end it any more, and false when it has.
 func (s *Store) commit(ctx, bounded context.Context, conn *sql.Conn, stop func() bool, jobs []*job) error {
-	tx, err := conn.BeginTx(bounded, s.txOptions())
-	if err != nil {
-		return notBegun{err}
-	}
-	err = s.transact(bounded, tx, jobs)
-	if err == nil && !writes(jobs) {
-		if tx.Rollback() != nil {
-			discard(conn)
+	return s.session(bounded, conn, func(tx Session) error {
+		err := s.transact(bounded, tx, jobs)
+		if err == nil && !writes(jobs) {
+			tx.Rollback()
+			return nil // what was read under the locks stands
 		}
-		return nil // what was read under the locks stands
-	}
-	if err == nil {
-		err = run.Fail("commit.before")
-	}
-	if err == nil && !stop() {
-		err = ctx.Err()
-	}
-	if err != nil {
-		if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
-			discard(conn)
+		if err == nil {
+			err = run.Fail("commit.before")
 		}
-		return err
-	}
-	if err = tx.Commit(); err == nil {
-		err = run.Fail("commit.after")
-	} else if s.refusedCommit(err) {
-		return err
-	}
-	if err != nil {
-		discard(conn)
-		return &lostCommit{err}
-	}
-	return nil
+		if err == nil && !stop() {
+			err = ctx.Err()
+		}
+		if err != nil {
+			tx.Rollback()
+			return err
+		}
+		if err = tx.Commit(bounded); err == nil {
+			err = run.Fail("commit.after")
+		} else if s.refusedCommit(err) {
+			return err
+		}
+		if err != nil {
+			tx.Abandon()
+			return &lostCommit{err}
+		}
+		return nil
+	})
 }
 
 func (s *Store) txOptions() *sql.TxOptions {
@@ -141,7 +135,7 @@ func writes(jobs []*job) bool {
 }
 
 // transact does everything between BEGIN and COMMIT.
-func (s *Store) transact(ctx context.Context, tx *sql.Tx, jobs []*job) error {
+func (s *Store) transact(ctx context.Context, tx Session, jobs []*job) error {
 	if err := s.load(ctx, tx, jobs); err != nil {
 		return err
 	}

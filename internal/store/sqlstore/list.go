@@ -92,7 +92,7 @@ func (s *Store) Orders(ctx context.Context, sc store.Scope, of store.OrderFilter
 		byID[o.ID] = out[i]
 		ids[i] = o.ID
 	}
-	text, args := s.in(s.q.payments, ids)
+	text, args := s.in(s.q.payments, ID, ids)
 	err = all(ctx, s, text, args, paymentRows.dest, func(p *payonce.Payment) {
 		o := byID[p.OrderID]
 		o.Payments = append(o.Payments, p)

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/payonce/payonce"
@@ -11,106 +10,111 @@ import (
 
 // load takes the locks in the order of the key hashes and reads the picture of
 // each job: the clock after the locks, so that a decision never acts on a time
-// before it had the order.
-func (s *Store) load(ctx context.Context, tx *sql.Tx, jobs []*job) error {
-	if err := s.lockOrders(ctx, tx, jobs); err != nil {
+// before it had the order. All statements are sent together, and each sees what
+// was committed when its turn came.
+func (s *Store) load(ctx context.Context, tx Session, jobs []*job) error {
+	p := newPicture(s, jobs)
+	if err := tx.Run(ctx, p.statements()...); err != nil {
 		return err
 	}
-	now, keys, err := s.nowAndKeys(ctx, tx, jobs)
-	if err != nil {
+	if err := s.checkFresh(ctx, tx, jobs, p.keys); err != nil {
 		return err
 	}
-	if err := s.checkFresh(ctx, tx, jobs, keys); err != nil {
-		return err
-	}
-	notices, err := s.loadNotices(ctx, tx, jobs)
-	if err != nil {
-		return err
-	}
+	now := time.UnixMicro(p.now).Add(s.offset()).UTC()
+	byOrder := make(map[string]*job, len(jobs))
 	for _, j := range jobs {
 		s.begin(j, now)
 		if id := j.unit.Notice; id != nil && j.err == nil {
-			j.view.Notice = notices[*id]
+			j.view.Notice = p.notices[*id]
 		}
 		if k := j.unit.Key; k != nil && j.err == nil {
-			j.view.Key = keys[*k]
+			j.view.Key = p.keys[*k]
 		}
-	}
-	byOrder := make(map[string]*job, len(jobs))
-	var withPayments, withCharges []any
-	for _, j := range jobs {
-		if j.before != nil && j.row.LastSequence > 0 {
+		if j.before != nil {
 			byOrder[j.row.ID] = j
-			withPayments = append(withPayments, j.row.ID)
 		}
 	}
-	if err := s.loadPayments(ctx, tx, withPayments, byOrder); err != nil {
-		return err
-	}
-	for id, j := range byOrder {
-		for p := range j.payments {
-			if p.ChargeCount > 0 {
-				withCharges = append(withCharges, id)
-				break
-			}
+	// A payment of an order that was not there to be locked belongs to a twin that
+	// committed since; the unique keys refuse what is decided without it.
+	for _, pay := range p.payments {
+		if j := byOrder[pay.OrderID]; j != nil {
+			j.view.Payments = append(j.view.Payments, pay)
+			j.payments[pay] = paymentRows.values(pay)
 		}
 	}
-	return s.loadCharges(ctx, tx, withCharges, byOrder)
+	return s.loadCharges(ctx, tx, byOrder)
 }
 
-func (s *Store) lockOrders(ctx context.Context, tx *sql.Tx, jobs []*job) error {
-	byHash := make(map[[32]byte]*job, len(jobs))
-	hashes := make([]any, len(jobs))
-	for i, j := range jobs {
-		byHash[j.hash] = j
-		hashes[i] = j.hash[:]
-	}
-	query, args := s.in(s.q.orders, hashes)
-	return each(ctx, tx, query, args, func() *orderRow { return new(orderRow) }, orderRows.dest, func(o *orderRow) {
-		if j := byHash[KeyHash(o.Key)]; j != nil {
-			j.row, j.before = o, orderRows.values(o)
-		}
-	})
+// picture is what a batch reads under its locks.
+type picture struct {
+	s        *Store
+	jobs     []*job
+	byHash   map[[32]byte]*job
+	now      int64
+	keys     map[[32]byte]*store.KeyRecord
+	notices  map[store.NoticeID]*store.Notice
+	payments []*payonce.Payment
 }
 
-func (s *Store) nowAndKeys(ctx context.Context, tx *sql.Tx, jobs []*job) (time.Time, map[[32]byte]*store.KeyRecord, error) {
-	var ids []any
+func newPicture(s *Store, jobs []*job) *picture {
+	p := &picture{s: s, jobs: jobs, byHash: make(map[[32]byte]*job, len(jobs)), keys: make(map[[32]byte]*store.KeyRecord, len(jobs))}
 	for _, j := range jobs {
+		p.byHash[j.hash] = j
+	}
+	return p
+}
+
+// statements locks the orders, then reads the clock and the keys, the notices and
+// the payments.
+func (p *picture) statements() []Statement {
+	hashes := make([]any, len(p.jobs))
+	var ids []any
+	for i, j := range p.jobs {
+		hashes[i] = j.hash[:]
 		if k := j.unit.Key; k != nil {
 			ids = append(ids, k[:])
 		}
 	}
-	var now int64
-	if len(ids) == 0 {
-		err := tx.QueryRowContext(ctx, s.q.now).Scan(&now)
-		return time.UnixMicro(now).Add(s.offset()).UTC(), nil, err
-	}
-	keys := make(map[[32]byte]*store.KeyRecord, len(ids))
-	query, args := s.in(s.q.nowAndKeys, ids)
-	dest := func(k *store.KeyRecord) []any { return append([]any{&now}, keyRows.dest(k)...) }
-	err := each(ctx, tx, query, args, func() *store.KeyRecord { return new(store.KeyRecord) }, dest, func(k *store.KeyRecord) {
-		if k.OrderID != "" {
-			keys[k.ID] = k
+	text, args := p.s.in(p.s.q.orders, Hash, hashes)
+	all := []Statement{reads(text, args, orderRows.dest, func(o *orderRow) {
+		if j := p.byHash[KeyHash(o.Key)]; j != nil {
+			j.row, j.before = o, orderRows.values(o)
 		}
-	})
-	return time.UnixMicro(now).Add(s.offset()).UTC(), keys, err
+	})}
+	if len(ids) == 0 {
+		all = append(all, Statement{Text: p.s.q.now, Row: func() []any { return []any{&p.now} }, Got: func() {}})
+	} else {
+		text, args := p.s.in(p.s.q.nowAndKeys, Hash, ids)
+		dest := func(k *store.KeyRecord) []any { return append([]any{&p.now}, keyRows.dest(k)...) }
+		all = append(all, reads(text, args, dest, func(k *store.KeyRecord) {
+			if k.OrderID != "" {
+				p.keys[k.ID] = k
+			}
+		}))
+	}
+	if st, ok := p.readNotices(); ok {
+		all = append(all, st)
+	}
+	text, args = p.s.in(p.s.q.paymentsOf, Hash, hashes)
+	return append(all, reads(text, args, paymentRows.dest, func(pay *payonce.Payment) { p.payments = append(p.payments, pay) }))
 }
 
 // checkFresh finds a twin that committed between the two reads: its key is seen,
 // the order that it made was not there to be locked. The picture would show a key
 // without its payment, so the attempt is made again.
-func (s *Store) checkFresh(ctx context.Context, tx *sql.Tx, jobs []*job, keys map[[32]byte]*store.KeyRecord) error {
+func (s *Store) checkFresh(ctx context.Context, tx Session, jobs []*job, keys map[[32]byte]*store.KeyRecord) error {
 	for _, j := range jobs {
 		if j.row != nil || j.unit.Key == nil || keys[*j.unit.Key] == nil {
 			continue
 		}
-		var n int
-		err := tx.QueryRowContext(ctx, s.d.Rebind("SELECT COUNT(*) FROM orders WHERE key_hash = ?"), j.hash[:]).Scan(&n)
+		var n int64
+		err := tx.Run(ctx, Statement{Text: s.d.Rebind("SELECT COUNT(*) FROM orders WHERE key_hash = ?"), Args: []any{j.hash[:]},
+			Row: func() []any { return []any{&n} }, Got: func() {}})
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return errStale
+			return ErrStale
 		}
 	}
 	return nil
@@ -136,48 +140,24 @@ func (s *Store) begin(j *job, now time.Time) {
 	j.charges = make(map[*payonce.Charge][]any)
 }
 
-func (s *Store) loadPayments(ctx context.Context, tx *sql.Tx, orders []any, byOrder map[string]*job) error {
+// loadCharges reads the charges of orders that have any.
+func (s *Store) loadCharges(ctx context.Context, tx Session, byOrder map[string]*job) error {
+	var orders []any
+	for id, j := range byOrder {
+		for p := range j.payments {
+			if p.ChargeCount > 0 {
+				orders = append(orders, id)
+				break
+			}
+		}
+	}
 	if len(orders) == 0 {
 		return nil
 	}
-	query, args := s.in(s.q.payments, orders)
-	return each(ctx, tx, query, args, func() *payonce.Payment { return new(payonce.Payment) }, paymentRows.dest, func(p *payonce.Payment) {
-		j := byOrder[p.OrderID]
-		j.view.Payments = append(j.view.Payments, p)
-		j.payments[p] = paymentRows.values(p)
-	})
-}
-
-func (s *Store) loadCharges(ctx context.Context, tx *sql.Tx, orders []any, byOrder map[string]*job) error {
-	if len(orders) == 0 {
-		return nil
-	}
-	query, args := s.in(s.q.charges, orders)
-	return each(ctx, tx, query, args, func() *payonce.Charge { return new(payonce.Charge) }, chargeRows.dest, func(c *payonce.Charge) {
+	text, args := s.in(s.q.charges, ID, orders)
+	return tx.Run(ctx, reads(text, args, chargeRows.dest, func(c *payonce.Charge) {
 		j := byOrder[c.OrderID]
 		j.view.Charges = append(j.view.Charges, c)
 		j.charges[c] = chargeRows.values(c)
-	})
-}
-
-// querier is a transaction, a connection or a pool.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// each reads all rows of a query into new values.
-func each[T any](ctx context.Context, q querier, query string, args []any, make func() *T, dest func(*T) []any, use func(*T)) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // its error is in rows.Err
-	for rows.Next() {
-		v := make()
-		if err := rows.Scan(dest(v)...); err != nil {
-			return err
-		}
-		use(v)
-	}
-	return rows.Err()
+	}))
 }

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"time"
 
@@ -23,41 +22,30 @@ var noticeRows = newRows("notices", []field[store.Notice]{
 	{Column{"due_at", Int, true}, false, func(n *store.Notice) any { return nullMicros(n.DueAt) }, func(n *store.Notice) scanner { return timeTo(&n.DueAt) }},
 })
 
-// loadNotices reads the notices that the jobs name, under their order locks.
-func (s *Store) loadNotices(ctx context.Context, tx *sql.Tx, jobs []*job) (map[store.NoticeID]*store.Notice, error) {
+// readNotices reads the notices that the jobs name, under their order locks.
+func (p *picture) readNotices() (st Statement, found bool) {
 	var where []string
 	var args []any
-	for _, j := range jobs {
+	for _, j := range p.jobs {
 		if id := j.unit.Notice; id != nil {
 			where = append(where, "(t.account = ? AND t.event_id = ?)")
 			args = append(args, id.Account, id.EventID)
 		}
 	}
 	if len(where) == 0 {
-		return nil, nil
+		return Statement{}, false
 	}
-	found := make(map[store.NoticeID]*store.Notice, len(where))
-	text := s.d.Rebind("SELECT " + noticeRows.read + " FROM notices t WHERE " + strings.Join(where, " OR "))
-	err := each(ctx, tx, text, args, func() *store.Notice { return new(store.Notice) }, noticeRows.dest, func(n *store.Notice) {
-		found[n.NoticeID] = n
-	})
-	return found, err
+	p.notices = make(map[store.NoticeID]*store.Notice, len(where))
+	text := p.s.d.Rebind("SELECT " + noticeRows.read + " FROM notices t WHERE " + strings.Join(where, " OR "))
+	return reads(text, args, noticeRows.dest, func(n *store.Notice) { p.notices[n.NoticeID] = n }), true
 }
 
-// applyParked marks notices that were parked and have met their payment now.
-func (s *Store) applyParked(ctx context.Context, tx *sql.Tx, jobs []*job) error {
-	for _, j := range jobs {
-		if j.err != nil || !j.writes || j.view.Notice == nil || j.view.NewNotice == nil {
-			continue
-		}
-		n := j.view.NewNotice
-		err := exec(ctx, tx, s.d.Rebind("UPDATE notices SET status = ?, payment_id = ?, due_at = NULL WHERE account = ? AND event_id = ? AND status = ?"),
-			[]any{n.Status, n.PaymentID, n.Account, n.EventID, store.NoticeParked}, 1)
-		if err != nil {
-			return err
-		}
+// applyParked marks a notice that was parked and has met its payment now.
+func (s *Store) applyParked(n *store.Notice) Statement {
+	return Statement{
+		Text: s.d.Rebind("UPDATE notices SET status = ?, payment_id = ?, due_at = NULL WHERE account = ? AND event_id = ? AND status = ?"),
+		Args: []any{n.Status, n.PaymentID, n.Account, n.EventID, store.NoticeParked}, Touches: 1,
 	}
-	return nil
 }
 
 // Notice implements store.Notices.

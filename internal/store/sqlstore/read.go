@@ -53,32 +53,6 @@ func (s *Store) Find(ctx context.Context, account, number, object string) (*payo
 	return one(query(ctx, s, paymentRows, "WHERE t.number = ? AND t.account = ?", number, account))
 }
 
-// Replay implements store.Reader by one select over primary keys.
-func (s *Store) Replay(ctx context.Context, key [32]byte) (*store.Replay, error) {
-	var (
-		r      store.Replay
-		now    int64
-		order  orderRow
-		p      payonce.Payment
-		answer store.Answer
-	)
-	dest := append([]any{&now}, keyRows.dest(&r.Key)...)
-	dest = append(dest, orderRows.dest(&order)...)
-	dest = append(dest, paymentRows.dest(&p)...)
-	dest = append(dest, answerRows.dest(&answer)...)
-	if err := s.row(ctx, s.q.replay, []any{key[:]}, dest...); err != nil {
-		return nil, err
-	}
-	r.Order, r.Now = &order.Order, fromMicros(now).Add(s.offset())
-	if p.ID != "" {
-		r.Payment = &p
-	}
-	if answer.PaymentID != "" {
-		r.Answer = &answer
-	}
-	return &r, nil
-}
-
 // Versions implements store.Reader.
 func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, error) {
 	out := make(map[string]int64, len(ids))
@@ -93,7 +67,7 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 		id      string
 		version int64
 	}
-	text, args := s.in(s.q.versions, values)
+	text, args := s.in(s.q.versions, ID, values)
 	err := all(ctx, s, text, args, func(r *row) []any { return []any{textTo(&r.id), intTo(&r.version)} }, func(r *row) { out[r.id] = r.version })
 	if err != nil {
 		return nil, err

@@ -77,8 +77,8 @@ func (s *Store) readBack(ctx context.Context, j *job) (end ending, err error) {
 	}
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
 		var order []*orderRow
-		query, args := s.in(s.q.orders, []any{j.hash[:]})
-		err := each(ctx, tx, query, args, func() *orderRow { return new(orderRow) }, orderRows.dest, func(o *orderRow) { order = append(order, o) })
+		query, args := s.in(s.q.orders, Hash, []any{j.hash[:]})
+		err := each(ctx, tx, query, args, orderRows.dest, func(o *orderRow) { order = append(order, o) })
 		if err != nil || len(order) == 0 {
 			return err
 		}

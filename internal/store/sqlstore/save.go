@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 
@@ -18,24 +17,35 @@ const maxRows = 128
 type pending struct {
 	newOrders, orders, newPayments, payments, newCharges, charges [][]any
 	keys, evidence, answers, events, audit, notices               [][]any
+	applied                                                       []Statement // parked notices that met their payment
 }
 
 // save writes what the jobs decided, one statement per table. The order of the
 // tables is the same for all writers: rows that two orders can fight for (keys,
 // charges) come in the order of their key, after all order locks.
-func (s *Store) save(ctx context.Context, tx *sql.Tx, jobs []*job) error {
+func (s *Store) save(ctx context.Context, tx Session, jobs []*job) error {
 	var w pending
 	for _, j := range jobs {
 		if j.err == nil && j.writes {
 			s.collect(j, &w)
 		}
 	}
+	statements := s.writing(&w)
+	if len(statements) == 0 {
+		return nil
+	}
+	return tx.Run(ctx, statements...)
+}
+
+// writing turns rows into statements.
+func (s *Store) writing(w *pending) []Statement {
 	slices.SortFunc(w.keys, func(a, b []any) int { return bytes.Compare(a[0].([]byte), b[0].([]byte)) })
 	slices.SortFunc(w.notices, func(a, b []any) int {
 		return cmp.Or(strings.Compare(a[0].(string), b[0].(string)), strings.Compare(a[1].(string), b[1].(string)))
 	})
 	slices.SortFunc(w.newCharges, func(a, b []any) int { return strings.Compare(a[chargeRef].(string), b[chargeRef].(string)) })
 
+	statements := make([]Statement, 0, 12)
 	for _, u := range [...]struct {
 		table  Table
 		guard  string
@@ -56,45 +66,25 @@ func (s *Store) save(ctx context.Context, tx *sql.Tx, jobs []*job) error {
 		{auditRows.table, "", false, w.audit},
 	} {
 		for part := range slices.Chunk(u.rows, maxRows) {
-			query, args := s.d.Insert(u.table, part, false)
+			query, args := "", []any(nil)
 			if u.change {
 				query, args = s.d.Update(u.table, u.guard, part)
+			} else {
+				query, args = s.d.Insert(u.table, part, false)
 			}
-			if err := exec(ctx, tx, query, args, len(part)); err != nil {
-				return err
-			}
+			statements = append(statements, Statement{Text: query, Args: args, Touches: len(part)})
 		}
 	}
-	if err := s.applyParked(ctx, tx, jobs); err != nil {
-		return err
-	}
+	statements = append(statements, w.applied...)
 	for part := range slices.Chunk(w.answers, maxRows) {
 		query, args := s.d.Insert(answerRows.table, part, true)
-		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-			return err
-		}
+		statements = append(statements, Statement{Text: query, Args: args, Touches: anyNumber})
 	}
-	return nil
+	return statements
 }
 
 // chargeRef is the place of payment_ref in a row of charges.
 var chargeRef = slices.IndexFunc(chargeRows.table.Columns, func(c Column) bool { return c.Name == "payment_ref" })
-
-// exec runs a statement that must touch exactly n rows.
-func exec(ctx context.Context, tx *sql.Tx, query string, args []any, n int) error {
-	result, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	touched, err := result.RowsAffected()
-	if err != nil {
-		return err
-	}
-	if touched != int64(n) {
-		return errStale
-	}
-	return nil
-}
 
 // collect turns a job's decision into rows, and moves the versions that guard
 // them. Pointers that the decision kept show what is stored.
@@ -136,6 +126,8 @@ func (s *Store) collect(j *job, w *pending) {
 	}
 	if n := v.NewNotice; n != nil && v.Notice == nil {
 		w.notices = append(w.notices, noticeRows.values(n))
+	} else if n != nil {
+		w.applied = append(w.applied, s.applyParked(n))
 	}
 	for i := range v.Evidence {
 		e := &v.Evidence[i]

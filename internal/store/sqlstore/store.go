@@ -64,6 +64,7 @@ type Store struct {
 	readers *sql.DB
 	o       Options
 	q       queries
+	lookups lookups
 }
 
 var _ store.Store = (*Store)(nil)
@@ -130,7 +131,7 @@ func (s *Store) row(ctx context.Context, text string, args []any, dest ...any) e
 // all reads all rows of a query into new values.
 func all[T any](ctx context.Context, s *Store, text string, args []any, dest func(*T) []any, use func(*T)) error {
 	return s.within(ctx, func(ctx context.Context) error {
-		return each(ctx, s.readers, text, args, func() *T { return new(T) }, dest, use)
+		return each(ctx, s.readers, text, args, dest, use)
 	})
 }
 
@@ -153,15 +154,15 @@ func (s *Store) wrap(err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// errStale: a guarded statement met another version than the one that was read.
-var errStale = errors.New("row changed since it was read")
+// ErrStale: a guarded statement met another version than the one that was read.
+var ErrStale = errors.New("row changed since it was read")
 
 // refusal is an error of ours about what a unit wants to write.
 type refusal struct{ error }
 
 func (s *Store) classify(err error) (Class, string) {
 	switch {
-	case errors.Is(err, errStale):
+	case errors.Is(err, ErrStale):
 		return ClassRetry, ""
 	case errors.As(err, &refusal{}):
 		return ClassRefused, ""
