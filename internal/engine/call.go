@@ -32,28 +32,25 @@ type held struct {
 // hang-up does not reach, and answers when it ends or after AnswerWithin.
 func (e *Engine) execute(ctx context.Context, r *PayRequest, in *intended) (*Result, error) {
 	h := &held{payment: in.payment, order: in.order, next: in.next, permit: in.permit, taken: in.taken, actor: "request"}
-	type ended struct {
-		h   *held
-		err error
-	}
-	done := make(chan ended, 1)
+	var failed error // h and failed are the call's until done has its value
+	done := make(chan struct{}, 1)
 	e.calls.add(1)
 	e.Runner.Go("call", func(ctx context.Context) {
 		defer e.calls.add(-1)
-		err := e.perform(ctx, h)
-		done <- ended{h, err}
+		failed = e.perform(ctx, h)
+		done <- struct{}{}
 	})
 	timer, stop := e.Runner.After(e.AnswerWithin)
 	defer stop()
 	res := &Result{Order: &in.order, Payment: &in.payment, Converged: in.converged}
-	select {
-	case end := <-done:
-		if end.err != nil {
+	switch run.Wait(ctx, e.Runner, done, timer) {
+	case run.Ready:
+		if failed != nil {
 			// A call may have been made: only the books know its outcome now.
-			return nil, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, end.err)
+			return nil, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, failed)
 		}
-		res.Order, res.Payment, res.Stored = &end.h.order, &end.h.payment, end.h.answer
-	case <-timer:
+		res.Order, res.Payment, res.Stored = &h.order, &h.payment, h.answer
+	default:
 		p, err := e.Store.Payment(ctx, scopeOf(r.Order), in.payment.ID)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
@@ -184,13 +181,12 @@ func (e *Engine) store(ctx context.Context, h *held, caps channel.Capabilities, 
 		}
 		e.Logger.Warn("store the channel's answer again", "payment", h.payment.ID, "error", err)
 		tick, stop := e.Runner.After(pause)
-		select {
-		case <-tick:
-			pause = min(2*pause, 2*time.Second)
-		case <-ctx.Done():
-			stop()
+		woken := run.Wait(ctx, e.Runner, nil, tick)
+		stop()
+		if woken == run.Ended {
 			return err
 		}
+		pause = min(2*pause, 2*time.Second)
 	}
 }
 

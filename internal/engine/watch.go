@@ -77,11 +77,10 @@ func (h *hub) waiting() int {
 func (h *hub) poll(ctx context.Context) {
 	for {
 		tick, stop := h.runner.After(foreignPoll)
-		select {
-		case <-ctx.Done():
-			stop()
+		woken := run.Wait(ctx, h.runner, nil, tick)
+		stop()
+		if woken == run.Ended {
 			return
-		case <-tick:
 		}
 		ids := h.ids()
 		if ids == nil {
@@ -150,11 +149,10 @@ func (e *Engine) waitUntil(ctx context.Context, s store.Scope, id string, d time
 		if p, err = e.Store.Payment(ctx, s, id); err != nil || done(p) {
 			return p, err
 		}
-		select {
-		case <-ch:
-		case <-end:
+		switch run.Wait(ctx, e.Runner, ch, end) {
+		case run.Over:
 			return e.Store.Payment(ctx, s, id)
-		case <-ctx.Done():
+		case run.Ended:
 			return p, ctx.Err()
 		}
 	}
