@@ -33,6 +33,8 @@ var engine = storetest.Engine{
 	Create:          "CREATE DATABASE %s",
 	Drop:            "DROP DATABASE %s",
 	At:              func(server, name string) string { return strings.TrimSuffix(server, "/mysql") + "/" + name },
+	Session:         "SELECT CONNECTION_ID()",
+	Blocked:         "SELECT COUNT(*) FROM sys.innodb_lock_waits WHERE blocking_pid = ?",
 	InsertsDeadlock: true,
 	Tables:          "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
 }

@@ -21,6 +21,8 @@ var engine = storetest.Engine{
 	Drop:    "DROP SCHEMA %s CASCADE",
 	At:      func(server, name string) string { return server + "&search_path=" + name },
 	Tables:  "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+	Session: "SELECT pg_backend_pid()",
+	Blocked: "SELECT COUNT(*) FROM pg_stat_activity WHERE CAST(? AS integer) = ANY(pg_blocking_pids(pid))",
 	Survive: "SET LOCAL deadlock_timeout = '60s'",
 }
 

@@ -35,6 +35,9 @@ type Engine struct {
 	InsertsDeadlock bool
 	// Tables lists the tables of the open database.
 	Tables string
+	// Session asks for the name of the own session, and Blocked how many sessions
+	// wait for locks of a named one.
+	Session, Blocked string
 	// Survive makes a transaction outlive a deadlock with another one.
 	Survive string
 }

@@ -28,6 +28,8 @@ func allCases() []testCase {
 		{"SchemaRefusesByItself", testPromises},
 		{"SlotRace", testSlotRace},
 		{"OneKeyManyFirstRequests", testKeyRace},
+		{"TwinBetweenTwoReads", testTwinBetweenReads},
+		{"TwinsInTwoProcesses", testTwins},
 		{"UnitIsAllOrNothing", testAllOrNothing},
 		{"NothingWrittenLeavesNoTrace", testNoTrace},
 		{"FixedColumnsNeverChange", testFixedColumns},
