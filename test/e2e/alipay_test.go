@@ -131,11 +131,17 @@ func (w *world) spoils(t testing.TB, no, operation, name string, times int) (rem
 }
 
 // mute keeps Alipay's notices of an order away, so that asking is the only way
-// to know.
-func (w *world) mute(t testing.TB, no string) {
+// to know. unmute lets later ones and repetitions through.
+func (w *world) mute(t testing.TB, no string) (unmute func()) {
 	t.Helper()
+	var ends []func()
 	for seq := 1; seq <= 2; seq++ {
-		w.sim.disturbs(t, alipay, fault{Operation: "notice", Fault: "drop", Times: always, Number: w.number(no, seq)})
+		ends = append(ends, w.sim.disturbs(t, alipay, fault{Operation: "notice", Fault: "drop", Times: always, Number: w.number(no, seq)}))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
 	}
 }
 
