@@ -25,6 +25,25 @@ type checkoutData struct {
 // ChoiceID is the value of a choice in the form.
 func (checkoutData) ChoiceID(c Choice) string { return c.id() }
 
+// Whole reports whether the page's next step is a form that leaves us.
+func (d checkoutData) Whole() bool { return d.Action != nil && d.Action.Type == "form" }
+
+// OpenCode is where a code leads that a payer without the channel's app can
+// follow, which exists in the test environment alone; "" for nowhere.
+func (d checkoutData) OpenCode() string {
+	if !d.Test || d.Action == nil {
+		return ""
+	}
+	return webAddress(d.Action.QRCode)
+}
+
+func webAddress(s string) string {
+	if u, err := url.Parse(s); err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+		return s
+	}
+	return ""
+}
+
 // Refresh reports whether a page without script renews itself.
 func (d checkoutData) Refresh() bool { return !d.Final() && !d.MayPay() }
 
@@ -35,12 +54,21 @@ func (p *pages) checkout(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if a := d.Action; a != nil && a.Type == "form" {
-		if u, err := url.Parse(a.URL); err == nil && u.Host != "" {
-			w.Header().Set("Content-Security-Policy", policy("'self' "+u.Scheme+"://"+u.Host))
-		}
+	if d.Whole() {
+		w.Header().Set("Content-Security-Policy", policy(formTargets(d.Action.URL)))
 	}
 	p.page(w, r, http.StatusOK, "checkout", "checkout.js", d)
+}
+
+// formTargets are the sources that a channel's form may go to. The channel sends
+// the browser on from the form's address to other hosts of its own, which
+// browsers hold against the same policy, so every site with https is allowed; a
+// simulator without https is allowed by name.
+func formTargets(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Scheme == "http" && u.Host != "" {
+		return "'self' https: http://" + u.Host
+	}
+	return "'self' https:"
 }
 
 func (p *pages) checkoutState(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +107,8 @@ func (p *pages) checkoutPay(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) sendCheckout(w http.ResponseWriter, r *http.Request, d *checkoutData) {
-	s := state{Phase: string(d.Phase), Final: d.Final(), Quick: d.Phase == phaseConfirming || d.Phase == phaseWaiting}
+	s := state{Phase: string(d.Phase), Final: d.Final(), Quick: d.Phase == phaseConfirming || d.Phase == phaseWaiting,
+		Notice: d.Notice, Whole: d.Whole()}
 	p.part(w, r, "checkout-panel", s, d)
 }
 
@@ -101,20 +130,39 @@ func (p *pages) openCheckout(w http.ResponseWriter, r *http.Request) (*checkoutD
 		p.page(w, r, http.StatusNotFound, "message", "", "not-found")
 		return nil, false
 	}
-	d := &checkoutData{view: look(o, p.Now()), Token: token, Choices: p.Choices(key), Test: key.Environment == payonce.Test}
+	d := &checkoutData{view: look(o, p.Now()), Token: token, Choices: p.choices(o.Order), Test: key.Environment == payonce.Test}
 	if d.Payment != nil && d.Payment.Status.Live() {
 		p.Engine.Ask(d.Payment)
 	}
-	switch n := r.URL.Query().Get("notice"); n {
-	case "stale", "earlier-live", "cannot-pay", "busy": // of a form without script
-		d.Notice = n
-	}
-	if d.Action != nil && d.Action.Type == "qr_code" {
-		if d.QR, err = qrImage(d.Action.QRCode); err != nil {
-			p.Logger.Error("checkout: draw QR code", "error", err)
-		}
-	}
+	d.Notice = askedNotice(r, d.Phase)
+	d.QR = p.draw(d.Action)
 	return d, true
+}
+
+// askedNotice is the notice that an address asks for: after a form without
+// script, or of a page that goes on showing it while its phase lasts.
+func askedNotice(r *http.Request, now phase) string {
+	q := r.URL.Query()
+	if shown := q.Get("phase"); shown != "" && shown != string(now) {
+		return ""
+	}
+	switch n := q.Get("notice"); n {
+	case "stale", "earlier-live", "cannot-pay", "busy":
+		return n
+	}
+	return ""
+}
+
+// draw returns the picture of a code, nothing for another action.
+func (p *pages) draw(a *payonce.Action) template.HTML {
+	if a == nil || a.Type != "qr_code" {
+		return ""
+	}
+	image, err := qrImage(a.QRCode)
+	if err != nil {
+		p.Logger.Error("draw QR code", "error", err)
+	}
+	return image
 }
 
 // qrImage draws a QR code as SVG, a path of one square for each dark module.

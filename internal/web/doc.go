@@ -42,25 +42,6 @@ type Reader interface {
 	Orders(context.Context, store.Scope, store.OrderFilter) ([]*store.OrderWithPayments, error)
 }
 
-// Choice is one way to pay that a page offers.
-type Choice struct {
-	Channel       string
-	Method        string
-	Account       string
-	PaymentMethod string // the channel's name of a test card, "" where the channel asks the payer itself
-	Label         string // key of a text
-}
-
-func (c Choice) id() string { return c.Account + "." + c.Method + "." + c.PaymentMethod }
-
-// Labels of choices.
-const (
-	LabelCardPays           = "card-pays"
-	LabelCardDeclined       = "card-declined"
-	LabelCardAuthentication = "card-authentication"
-	LabelOnline             = "pay-online"
-)
-
 // Options are the parts that the pages are made of.
 type Options struct {
 	Engine       Engine

@@ -112,6 +112,8 @@ func newRig(t *testing.T, o *store.OrderWithPayments, shop *Shop) *rig {
 			return []Choice{
 				{Channel: "stripe", Method: "card", Account: "s1", PaymentMethod: "pm_card_visa", Label: LabelCardPays},
 				{Channel: "stripe", Method: "card", Account: "s1", PaymentMethod: "pm_card_visa_chargeDeclined", Label: LabelCardDeclined},
+				{Channel: "alipay", Method: "page", Account: "a1", Label: LabelOnline, Currencies: []payonce.Currency{"CNY"}},
+				{Channel: "alipay", Method: "qr", Account: "a1", Label: LabelOnline, Currencies: []payonce.Currency{"CNY"}},
 			}
 		}})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 )
 
 // assets are our own scripts and styles, and the version that is part of their
@@ -56,6 +57,7 @@ func (p *pages) asset(w http.ResponseWriter, r *http.Request) {
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"money": money,
 	"short": func(s string) string { return s[max(0, len(s)-8):] },
+	"clock": func(t time.Time) string { return t.UTC().Format("15:04 UTC") },
 }).ParseFS(files, "templates/*.html"))
 
 // frame is what every page knows beside its own data.
@@ -68,6 +70,14 @@ type frame struct {
 
 // T returns a text in the page's language.
 func (f frame) T(key string) string { return text(f.Lang, key) }
+
+// Moment is a point in time that a page's script counts down to.
+func (f frame) Moment(t time.Time) moment { return moment{Time: t, Until: f.T("until")} }
+
+type moment struct {
+	time.Time
+	Until string
+}
 
 // Query keeps a chosen language on our own addresses.
 func (f frame) Query() string { return "?lang=" + f.Lang }
@@ -108,6 +118,14 @@ type state struct {
 	HTML  string `json:"html"`
 	Final bool   `json:"final"`
 	Quick bool   `json:"quick"` // something is under way: ask again soon
+	// Now is the service's time in Unix milliseconds: what is counted down is
+	// counted by this clock, not by the payer's.
+	Now int64 `json:"now"`
+	// Notice names the text that the page keeps showing while its phase lasts.
+	Notice string `json:"notice,omitempty"`
+	// Whole asks for the whole page: the next step is a form that leaves us, and
+	// only the policy of its own page lets it.
+	Whole bool `json:"whole,omitempty"`
 }
 
 func (p *pages) part(w http.ResponseWriter, r *http.Request, name string, s state, data any) {
@@ -117,7 +135,7 @@ func (p *pages) part(w http.ResponseWriter, r *http.Request, name string, s stat
 		http.Error(w, "", http.StatusInternalServerError)
 		return
 	}
-	s.HTML = buf.String()
+	s.HTML, s.Now = buf.String(), p.Now().UnixMilli()
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // the client may be gone
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
@@ -143,6 +144,7 @@ type story struct {
 	Charges    []BookCharge
 	Took       int
 	Calls      []BookCall
+	QR         template.HTML
 	BooksGone  bool
 	BooksURL   string
 	Checkout   string
@@ -150,6 +152,14 @@ type story struct {
 	Process    string
 	Verdict    string // key of a text
 	VerdictBad bool
+}
+
+// OpenCode is where the shown code leads, "" for nowhere.
+func (s *story) OpenCode() string {
+	if s.Action == nil {
+		return ""
+	}
+	return webAddress(s.Action.QRCode)
 }
 
 // ChoiceID is the value of a choice in the form.
@@ -187,8 +197,9 @@ func (p *pages) openStory(w http.ResponseWriter, r *http.Request) (*story, bool)
 		p.page(w, r, http.StatusNotFound, "message", "", "not-found")
 		return nil, false
 	}
-	s := &story{view: look(o, p.Now()), Payments: o.Payments, Choices: p.Choices(k), BooksURL: p.Shop.BooksURL,
+	s := &story{view: look(o, p.Now()), Payments: o.Payments, Choices: p.choices(o.Order), BooksURL: p.Shop.BooksURL,
 		Checkout: p.Signer.CheckoutURL(k), Process: p.Shop.Process}
+	s.QR = p.draw(s.Action)
 	p.readBooks(r.Context(), s)
 	s.judge()
 	return s, true
@@ -229,7 +240,9 @@ func (s *story) judge() {
 		s.Verdict, s.VerdictBad = "verdict-more", true
 	case s.Phase == phasePaid && s.Took == 1:
 		s.Verdict = "verdict-one"
-	case s.Phase == phaseConfirming || s.Phase == phaseWaiting || s.Took == 1:
+	case s.Phase == phaseWaiting && s.Took == 0:
+		s.Verdict = "verdict-payer"
+	case s.Phase == phaseConfirming || s.Took == 1:
 		s.Verdict = "verdict-wait"
 	default:
 		s.Verdict = "verdict-none"
@@ -277,7 +290,12 @@ func (p *pages) backToStory(w http.ResponseWriter, r *http.Request, orderNo, not
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// shopFault arms one of two accidents at the channel's money call.
+// moneyCalls are the simulator's names of the call in which a channel commits
+// itself: the one that is worth breaking.
+var moneyCalls = map[string]string{"stripe": "confirm", "alipay": "create"}
+
+// shopFault arms one of two accidents at the money call of the channel that is
+// chosen on the page, the first one where nothing is chosen.
 func (p *pages) shopFault(w http.ResponseWriter, r *http.Request) {
 	orderNo := r.PostFormValue("order")
 	if !payonce.ValidOrderNo(orderNo) {
@@ -291,7 +309,11 @@ func (p *pages) shopFault(w http.ResponseWriter, r *http.Request) {
 	choices := p.Choices(p.orderKey(orderNo))
 	err := errors.New("no channel")
 	if len(choices) > 0 {
-		err = p.Shop.Fault(r.Context(), choices[0].Channel, "confirm", fault, delay)
+		c := choices[0]
+		if i := slices.IndexFunc(choices, func(c Choice) bool { return c.id() == r.PostForm.Get("choice") }); i >= 0 {
+			c = choices[i]
+		}
+		err = p.Shop.Fault(r.Context(), c.Channel, moneyCalls[c.Channel], fault, delay)
 	}
 	if err != nil {
 		p.Logger.Error("shop: arm fault", "error", err)

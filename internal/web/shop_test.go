@@ -119,7 +119,8 @@ func TestFaultsAreHandedToTheSimulator(t *testing.T) {
 	r := newRig(t, openOrder(), s)
 	r.post("/shop/fault", url.Values{"order": {"A-1"}, "fault": {"lose"}})
 	r.post("/shop/fault", url.Values{"order": {"A-1"}, "fault": {"slow"}})
-	if strings.Join(got, ", ") != "stripe confirm lose_response 0s, stripe confirm delay 4s" {
+	r.post("/shop/fault", url.Values{"order": {"A-1"}, "fault": {"lose"}, "choice": {"a1.qr."}})
+	if strings.Join(got, ", ") != "stripe confirm lose_response 0s, stripe confirm delay 4s, alipay create lose_response 0s" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -27,6 +27,13 @@ type view struct {
 	Order   *payonce.Order
 	Payment *payonce.Payment // the one that the phase speaks of, nil when none
 	Action  *payonce.Action  // only while waiting
+	// ActionEnds is when the action can no longer be used, zero when nothing says.
+	ActionEnds time.Time
+	// FreeAt is when the channel's own answer proves that the live payment takes
+	// no more money, zero when nothing says. Another way to pay opens then at the
+	// latest.
+	FreeAt time.Time
+	Now    int64 // of the look, Unix milliseconds: what is counted down starts here
 	// Ended counts the attempts that have ended without money: the payer's next
 	// wish is named by it.
 	Ended   int
@@ -55,7 +62,7 @@ func (v *view) Replace() string {
 
 // look decides what a payer is told about an order.
 func look(o *store.OrderWithPayments, now time.Time) *view {
-	v := &view{Phase: phaseReady, Order: o.Order, Surplus: o.Order.AmountSurplus > 0}
+	v := &view{Phase: phaseReady, Order: o.Order, Now: now.UnixMilli(), Surplus: o.Order.AmountSurplus > 0}
 	var live, last *payonce.Payment
 	for _, p := range o.Payments {
 		switch {
@@ -78,6 +85,7 @@ func look(o *store.OrderWithPayments, now time.Time) *view {
 	case live != nil:
 		v.Payment = live
 		v.Phase, v.Action = lookLive(o.Order, live, now)
+		v.ActionEnds, v.FreeAt = ends(live)
 	case o.Order.Status == payonce.OrderClosing:
 		v.Phase = phaseConfirming // something superseded may still take money
 	case !chargeable:
@@ -104,6 +112,19 @@ func lookLive(o *payonce.Order, p *payonce.Payment, now time.Time) (phase, *payo
 		return phaseWaiting, action
 	}
 	return phaseConfirming, nil
+}
+
+// ends says when what a live payment's payer was shown is over, and when that
+// can be proved.
+func ends(p *payonce.Payment) (action, free time.Time) {
+	action = p.DeadAt
+	if p.Action != nil && !p.Action.ExpiresAt.IsZero() && (action.IsZero() || p.Action.ExpiresAt.Before(action)) {
+		action = p.Action.ExpiresAt
+	}
+	if !p.DeadAt.IsZero() {
+		free = p.DeadAt.Add(payonce.DeathMargin)
+	}
+	return action, free
 }
 
 // money prints an amount with its currency, for people.

@@ -45,7 +45,7 @@ func (p *pages) readWish(r *http.Request, v *view) (wish, error) {
 			return w, errStale
 		}
 	}
-	choices := p.Choices(v.Order.Key)
+	choices := p.choices(v.Order)
 	if len(choices) == 0 {
 		return w, payonce.Errorf(payonce.CodeChannelNotConfigured, "no way to pay")
 	}

@@ -7,6 +7,9 @@
   let timer = 0, pause = shortest, shown = panel.innerHTML;
   let final = panel.dataset.final === "true", quick = panel.dataset.quick === "true";
   let paying = false;
+  // What is shown while the phase lasts: {text, phase}.
+  let notice = panel.dataset.notice ? { text: panel.dataset.notice, phase: panel.querySelector("[data-phase]").dataset.phase } : null;
+  let ahead = Number(panel.dataset.now) - Date.now(); // the service's clock against ours
 
   function schedule(ms) {
     clearTimeout(timer);
@@ -19,14 +22,41 @@
     schedule(wait);
   }
 
+  // count writes what is left until the moments that the server has named, by the
+  // server's clock. At their end the server is asked what is true now.
+  function count() {
+    let over = false;
+    for (const time of panel.querySelectorAll("[data-until]")) {
+      const left = Math.ceil((Number(time.dataset.until) - Date.now() - ahead) / 1000);
+      const text = Math.floor(Math.max(left, 0) / 60) + ":" + String(Math.max(left, 0) % 60).padStart(2, "0");
+      over ||= left <= 0 && time.textContent !== text;
+      if (time.textContent !== text) time.textContent = text;
+    }
+    if (over) {
+      pause = shortest;
+      schedule(pause);
+    }
+  }
+
   function show(state) {
+    ahead = state.now - Date.now();
+    if (state.whole && panel.dataset.whole !== "true") {
+      final = true; // this page ends here
+      location.reload();
+      return;
+    }
+    notice = state.notice ? { text: state.notice, phase: state.phase } : null;
     if (state.html !== shown) {
+      const open = panel.querySelector("details")?.open;
       const chosen = panel.querySelector("input[name=choice]:checked")?.value;
       panel.innerHTML = shown = state.html;
       for (const input of panel.querySelectorAll("input[name=choice]")) {
         if (input.value === chosen) input.checked = true;
       }
+      const details = panel.querySelector("details");
+      if (open && details) details.open = true;
       pause = shortest;
+      count();
     }
     final = state.final;
     quick = state.quick;
@@ -40,7 +70,8 @@
 
   async function poll() {
     try {
-      show(await ask(panel.dataset.state));
+      const kept = notice ? "&notice=" + notice.text + "&phase=" + notice.phase : "";
+      show(await ask(panel.dataset.state + kept));
     } catch {
       // The service may be starting again. What is shown stays true: the outcome
       // is not known, and asking goes on.
@@ -98,5 +129,7 @@
   document.addEventListener("visibilitychange", look);
   window.addEventListener("pageshow", (event) => { if (event.persisted) look(); });
   window.addEventListener("online", look);
+  setInterval(count, 1000);
+  count();
   next();
 })();

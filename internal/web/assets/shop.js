@@ -59,6 +59,8 @@
     event.preventDefault();
     const button = event.submitter;
     const body = new URLSearchParams(new FormData(form));
+    const chosen = panel.querySelector("select[name=choice]")?.value;
+    if (chosen && !body.has("choice")) body.set("choice", chosen); // what is broken is the channel that is chosen
     if (button) button.disabled = true;
     await post(form.action, body);
     if (button) button.disabled = false;
