@@ -9,7 +9,7 @@ import (
 // broken returns which invariant of the design the order breaks as it stands,
 // "" for none. It adds everything up anew.
 func broken(a *payonce.Aggregate) string {
-	for _, check := range []func(*payonce.Aggregate) string{slots, sums, ends, history} {
+	for _, check := range []func(*payonce.Aggregate) string{slots, sums, ends, proofs, history} {
 		if bad := check(a); bad != "" {
 			return bad
 		}
@@ -46,6 +46,11 @@ func slots(a *payonce.Aggregate) string {
 	}
 	if a.Order.Policy != payonce.PolicySplit && len(effective) > 1 {
 		return "two payments pay a single order"
+	}
+	for _, p := range a.Payments {
+		if p.Effective && a.Order.Policy != payonce.PolicySplit && p.Amount != a.Order.Amount {
+			return fmt.Sprintf("%s of %d pays an order of %d", p.ID, p.Amount, a.Order.Amount)
+		}
 	}
 	return ""
 }
@@ -123,6 +128,32 @@ func ends(a *payonce.Aggregate) string {
 			return p.ID + " pays and has not succeeded"
 		case p.Action != nil && (!p.Status.Live() || p.Superseded):
 			return p.ID + " keeps an action that may not be shown"
+		}
+	}
+	return ""
+}
+
+// proofs: what the books prove ended one payment of the order, which had not been
+// sent, by the evidence that the books gave.
+func proofs(a *payonce.Aggregate) string {
+	once := map[string]bool{}
+	for _, proof := range a.Proofs {
+		p := a.Payment(proof.PaymentID)
+		if proof.ID == "" || once[proof.ID] || p == nil {
+			return fmt.Sprintf("the proof %+v is doubled or of no payment", proof)
+		}
+		once[proof.ID] = true
+		named := 0
+		for _, c := range a.Changes {
+			if c.EvidenceID != proof.ID {
+				continue
+			}
+			if named++; c.PaymentID != p.ID || c.To != string(payonce.Cancelled) || c.Cause != proof.Cause {
+				return fmt.Sprintf("the proof %+v made %+v", proof, c)
+			}
+		}
+		if named != 1 {
+			return fmt.Sprintf("the proof %+v ended %d payments", proof, named)
 		}
 	}
 	return ""

@@ -110,6 +110,8 @@ func TestFault_IncompleteSuccessWasBooked(t *testing.T) {
 		"no amount":     func(f *payonce.Fact) { f.Amount = 0 },
 		"minus":         func(f *payonce.Fact) { f.Amount = -100 },
 		"no currency":   func(f *payonce.Fact) { f.Currency = "" },
+		"small letters": func(f *payonce.Fact) { f.Currency = "cny" },
+		"two letters":   func(f *payonce.Fact) { f.Currency = "CN" },
 		"no evidence":   func(f *payonce.Fact) { f.EvidenceID = "" },
 		"other number":  func(f *payonce.Fact) { f.Number = "N2" },
 		"other account": func(f *payonce.Fact) { f.Account = "other" },

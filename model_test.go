@@ -18,13 +18,18 @@ type machine struct {
 	parts  []string
 	frozen map[string]string // what of a payment never changes
 	status map[string]payonce.PaymentStatus
+	flags  map[string][]bool       // what only ever becomes true
+	resent map[string]map[int]bool // permits that repeat a send which may have been lost
+	asked  map[string]payonce.Fact // the last question about each payment
+	given  map[string]int          // rights, counted, so that the play is known to meet them
 	closed bool
 	seq    int
 	refs   int
 }
 
-func newMachine(t *rapid.T) *machine {
-	m := &machine{T: t, parts: []string{""}, frozen: map[string]string{}, status: map[string]payonce.PaymentStatus{}}
+func newMachine(t *rapid.T, given map[string]int) *machine {
+	m := &machine{T: t, parts: []string{""}, frozen: map[string]string{}, status: map[string]payonce.PaymentStatus{},
+		flags: map[string][]bool{}, resent: map[string]map[int]bool{}, asked: map[string]payonce.Fact{}, given: given}
 	policy := payonce.PolicySingle
 	if rapid.Bool().Draw(t, "split") {
 		policy, m.parts = payonce.PolicySplit, []string{"a", "b", "c"}
@@ -41,14 +46,6 @@ func (m *machine) any() *payonce.Payment {
 		return nil
 	}
 	return rapid.SampledFrom(m.a.Payments).Draw(m.T, "payment")
-}
-
-// chargeable is the design's condition for a permit, judged by the test itself.
-func (m *machine) chargeable(p *payonce.Payment) bool {
-	o := m.a.Order
-	open := o.Status == payonce.OrderOpen || o.Status == payonce.OrderPartiallyPaid
-	inTime := (o.ExpiresAt.IsZero() || m.a.Now.Before(o.ExpiresAt)) && m.a.Now.Before(p.DeadAt)
-	return open && inTime && !p.Superseded && !p.GivenUp && p.Status.Live() && p.Status != payonce.Pending && p.ChargeCount == 0
 }
 
 func (m *machine) add() {
@@ -71,33 +68,6 @@ func (m *machine) add() {
 	if err == nil {
 		m.seq++
 		m.frozen[p.ID] = frozen(p)
-	}
-}
-
-func (m *machine) prepare(p *payonce.Payment) {
-	may, fence := m.chargeable(p), p.Fence
-	if err := m.a.Prepare(p, lease()); err == nil && (!may || p.ObjectID != "" || p.Fence <= fence) {
-		m.Fatalf("prepared without a right: %+v", p)
-	}
-}
-
-func (m *machine) permit(p *payonce.Payment) {
-	may, fence := m.chargeable(p), p.Fence
-	got, err := m.a.Permit(p, lease())
-	switch {
-	case err == nil && !may:
-		m.Fatalf("a permit for %s in order %s (superseded %t, close sent %t)", p.Status, m.a.Order.Status, p.Superseded, p.GivenUp)
-	case err == nil && (got.Fence <= fence || got.No != len(p.Permits) || p.Status != payonce.Processing):
-		m.Fatalf("a permit that is not the next: %+v", got)
-	case err != nil && may && p.Status != payonce.Processing:
-		m.Fatalf("no permit although all allows it: %v", err)
-	}
-}
-
-func (m *machine) close(p *payonce.Payment) {
-	known := p.Seen || p.ObjectID != ""
-	if err := m.a.Close(p, lease()); err == nil && !known {
-		m.Fatalf("a close for a number that no answer has shown")
 	}
 }
 
@@ -125,13 +95,13 @@ func (m *machine) fact(p *payonce.Payment) payonce.Fact {
 	if kind == payonce.StateWaiting && rapid.Bool().Draw(m.T, "action") {
 		f.Action = &payonce.Action{Type: "qr_code", QRCode: "qr"}
 	}
-	f.EvidenceID = fmt.Sprintf("evd_%d", m.refs)
+	f.EvidenceID = fmt.Sprintf("said_%d", m.refs)
 	return f
 }
 
 func (m *machine) apply(p *payonce.Payment) {
 	f := m.fact(p)
-	superseded, handed := p.Superseded, p.Action != nil
+	superseded, handed := p.Superseded || p.GivenUp, p.Action != nil
 	open := m.a.Order.Chargeable(m.a.Now)
 	money := f.Kind == payonce.StateSettled && f.Number == p.Number
 	known := slices.ContainsFunc(m.a.Charges, func(c *payonce.Charge) bool { return c.PaymentRef == f.PaymentRef })
@@ -150,8 +120,8 @@ func (m *machine) apply(p *payonce.Payment) {
 
 // step plays one operation.
 func (m *machine) step() {
-	op := rapid.SampledFrom([]string{"add", "add", "apply", "apply", "apply", "apply", "permit", "permit", "prepare",
-		"object", "claim", "close", "close order", "time"}).Draw(m.T, "op")
+	op := rapid.SampledFrom([]string{"add", "add", "apply", "apply", "apply", "apply", "permit", "permit", "prepare", "object",
+		"claim", "claim", "ask", "resend", "resend", "lost", "caller", "give up", "unsent", "close", "close order", "amend", "time"}).Draw(m.T, "op")
 	p := m.any()
 	if p == nil {
 		op = "add"
@@ -166,15 +136,25 @@ func (m *machine) step() {
 	case "prepare":
 		m.prepare(p)
 	case "object":
-		before := p.ObjectID
-		if p.Prepares > 0 && m.a.StoreObject(p, rapid.SampledFrom([]string{"obj", "late"}).Draw(m.T, "id"), "") && before != "" && p.ObjectID != before {
-			m.Fatalf("the object changed")
-		}
+		m.object(p)
 	case "claim":
-		fence := p.Fence
-		if m.a.Claim(p, lease(), "lease-over"); p.Fence <= fence || p.Status == payonce.Processing {
-			m.Fatalf("a claim left the old owner its rights")
-		}
+		m.claim(p)
+	case "ask":
+		m.asked[p.ID] = m.question(p)
+	case "resend":
+		m.resend(p)
+	case "lost":
+		m.permit(p)
+		m.claim(p)
+		m.resend(p)
+	case "caller":
+		p.CallerAt = m.a.Now
+	case "give up":
+		m.giveUp(p)
+	case "unsent":
+		m.unsent(p)
+	case "amend":
+		m.amend()
 	case "close":
 		m.close(p)
 	case "close order":
@@ -201,6 +181,7 @@ func (m *machine) check(op string) {
 			m.Fatalf("%s: %s → %s is no transition", op, from, p.Status)
 		}
 		m.status[p.ID] = p.Status
+		m.checkRights(op, p)
 	}
 	if s := m.a.Order.Status; m.closed && (s == payonce.OrderOpen || s == payonce.OrderPartiallyPaid) {
 		m.Fatalf("after %s: an order that was closed is %s again", op, s)

@@ -17,6 +17,7 @@ type scene struct {
 	superseded bool
 	handedOut  bool
 	seen       bool                // an authenticated answer has shown the number
+	declined   bool                // a try failed before
 	prepared   bool                // its object is stored
 	permits    []payonce.PermitEnd // as recorded before the fact
 
@@ -99,7 +100,6 @@ func not(f func(scene) bool) func(scene) bool { return func(s scene) bool { retu
 var (
 	live        = scene.live
 	harmless    = scene.harmless
-	current     = func(s scene) bool { return !s.oldFence && !s.oldVer }
 	ownFence    = func(s scene) bool { return !s.oldFence }
 	fresh       = func(s scene) bool { return !s.oldVer }
 	lastPermit  = func(s scene) bool { return s.permit > 0 && s.permit == len(s.permits) }
@@ -110,6 +110,8 @@ var (
 	hasObject = func(s scene) bool { return s.prepared }
 	seen      = func(s scene) bool { return s.seen }
 	handedOut = func(s scene) bool { return s.handedOut }
+	declined  = func(s scene) bool { return s.declined }
+	unseen    = func(s scene) bool { return !s.seen || s.prepared } // nothing at the channel but our own prepared object
 	noOneHas  = func(s scene) bool { return s.onlyByKey && !s.handedOut && !s.prepared }
 	noWord    = func(s scene) bool { // carries no knowledge of this payment's state
 		if s.kind == payonce.StateRefused || s.kind == payonce.StateNotSent {
@@ -136,6 +138,7 @@ var rules = []rule{
 	{"a call that ended without knowledge", all(noWord, in(payonce.Processing), ownFence), payonce.Unknown},
 	{"no knowledge changes nothing else", noWord, ""},
 
+	{"the channel states that it can never take money, a decline is on the books", all(is(payonce.StateDead), live, declined), payonce.Failed},
 	{"the channel states that it can never take money", all(is(payonce.StateDead), live), payonce.Cancelled},
 	{"the channel waits", all(is(payonce.StateWaiting), live), payonce.Pending},
 	{"a prepared object that was not confirmed proves nothing", is(payonce.StateUnconfirmed), ""},
@@ -148,6 +151,8 @@ var rules = []rule{
 
 	{"absence is asked again when anything happened since", all(is(payonce.StateAbsent), not(fresh)), ""},
 	{"absence during a call proves nothing", all(is(payonce.StateAbsent), in(payonce.Processing)), ""},
+	{"absence that proves death, a decline is on the books",
+		all(is(payonce.StateAbsent), live, declined, func(s scene) bool { return s.pastDeath() || noOneHas(s) }), payonce.Failed},
 	{"absence past dead_at by the channel's date, nothing in flight", all(is(payonce.StateAbsent), live, scene.pastDeath), payonce.Cancelled},
 	{"absence where nobody was given the only key", all(is(payonce.StateAbsent), live, noOneHas), payonce.Cancelled},
 	{"absence alone", is(payonce.StateAbsent), ""},
@@ -162,14 +167,14 @@ var rules = []rule{
 	{"refused, and an earlier send may have an effect", all(is(payonce.StateRefused), in(payonce.Processing)), payonce.Unknown},
 	{"refused otherwise", is(payonce.StateRefused), ""},
 
-	{"not sent counts only under the version and fence of its call", all(is(payonce.StateNotSent), not(current)), ""},
+	{"not sent counts only under the fence of its call", all(is(payonce.StateNotSent), not(ownFence)), ""},
 	{"not sent ends only a call", all(is(payonce.StateNotSent), not(in(payonce.Processing))), ""},
-	{"no byte left, and no other send can have an effect",
-		all(is(payonce.StateNotSent), harmless, func(s scene) bool { return !s.seen || s.prepared }), payonce.Created},
+	{"no byte left, but something was learned since: the channel is asked", all(is(payonce.StateNotSent), not(fresh)), payonce.Unknown},
+	{"no byte left, and no other send can have an effect", all(is(payonce.StateNotSent), harmless, unseen), payonce.Created},
 	{"no byte left, but another send may have an effect", is(payonce.StateNotSent), payonce.Unknown},
 
-	{"our books prove that nothing was sent", all(is(payonce.StateNeverSent), live, harmless, not(in(payonce.Pending)),
-		func(s scene) bool { return !s.seen || s.prepared }), payonce.Cancelled},
+	{"nothing was sent, but a decline is on the books: the object is closed first", all(is(payonce.StateNeverSent), declined), ""},
+	{"our books prove that nothing was sent", all(is(payonce.StateNeverSent), live, harmless, not(in(payonce.Pending)), unseen), payonce.Cancelled},
 }
 
 // expect returns what has to become of the scene's payment, and why.
@@ -199,7 +204,7 @@ func (s scene) build() (*payonce.Aggregate, *payonce.Payment, payonce.Fact) {
 	}
 	p := newPayment(a, 1, part, 100)
 	p.Status, p.Superseded, p.HandedOut, p.Seen = s.from, s.superseded, s.handedOut, s.seen
-	p.Fence, p.Version = 5, 7
+	p.Fence, p.Version, p.Declined = 5, 7, s.declined
 	given := t0.Add(-2 * testWindow)
 	if s.inFlight {
 		given = t0.Add(-testWindow / 2)
