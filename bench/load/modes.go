@@ -19,8 +19,14 @@ type settings struct {
 	prefix  string // of keys and order numbers; nothing else uses it
 	token   string
 	account string
-	path    string        // of mode get
+	path    string        // of modes get and notices
 	pause   time.Duration // between two requests of a connection
+	// Of mode notices: where the bodies are, which of them are sent how often,
+	// and how each is to be answered.
+	file       string
+	skip, take int
+	rounds     int
+	word       string
 }
 
 // slack is how much longer than planned a run may take.
@@ -29,7 +35,7 @@ const slack = 120 * time.Second
 // run opens the connections and lets the mode use them.
 func (s *settings) run() (wire.Result, error) {
 	modes := map[string]func([]*conn, []*recorder) (time.Duration, error){
-		"first": s.first, "replay": s.replay, "hold": s.hold, "get": s.get,
+		"first": s.first, "replay": s.replay, "hold": s.hold, "get": s.get, "notices": s.notices,
 	}
 	if s.mode == "twins" {
 		return s.twins()

@@ -28,7 +28,7 @@ type process struct {
 }
 
 const (
-	startWithin = 30 * time.Second
+	startWithin = 2 * time.Minute // it may have payments to make first
 	stopWithin  = 10 * time.Second
 )
 

@@ -50,6 +50,10 @@ func spreadOf(values []float64) spread {
 	return spread{Median: mid, Min: s[0], Max: s[len(s)-1]}
 }
 
+func (s spread) times() string { return fmt.Sprintf("%.2f x (%.2f to %.2f)", s.Median, s.Min, s.Max) }
+
+func (s spread) plain() string { return fmt.Sprintf("%.0f (%.0f to %.0f)", s.Median, s.Min, s.Max) }
+
 // claim is a statement of the product beside what was measured. Hard claims do
 // not depend on the machine: the benchmark fails when one is not met.
 type claim struct {
@@ -79,10 +83,9 @@ func (r *report) judge() {
 		lost += p.Lost
 		unmarked += p.Replay.Requests - p.Replay.Replayed
 	}
-	times := func(s spread) string { return fmt.Sprintf("%.2f x (%.2f to %.2f)", s.Median, s.Min, s.Max) }
 	r.Claims = []claim{
-		{"first payments, service to port", "1.5 x", times(r.First), r.First.Median >= 1.5, false},
-		{"replays to own first payments", "3 x", times(r.Replay), r.Replay.Median >= 3, false},
+		{"first payments, service to port", "1.5 x", r.First.times(), r.First.Median >= 1.5, false},
+		{"replays to own first payments", "3 x", r.Replay.times(), r.Replay.Median >= 3, false},
 		{"memory high-water mark", "100 MiB", fmt.Sprintf("%.0f MiB", r.Memory.Max), r.Memory.Max <= 100, false},
 		{"requests that failed", "0", fmt.Sprint(wrong), wrong == 0, true},
 		{"answers without their charge, or the reverse", "0", fmt.Sprint(lost), lost == 0, true},
@@ -106,39 +109,48 @@ func (r *report) judge() {
 const quiet = 0.1
 
 // failed reports whether a hard claim was not met.
-func (r *report) failed() bool {
-	return slices.ContainsFunc(r.Claims, func(c claim) bool { return c.Hard && !c.Met })
+func (r *report) failed() bool { return broken(r.Claims) }
+
+func broken(claims []claim) bool {
+	return slices.ContainsFunc(claims, func(c claim) bool { return c.Hard && !c.Met })
 }
 
-func (r *report) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", "claim", "wanted", "measured", "")
-	for _, c := range r.Claims {
+func printClaims(w io.Writer, claims []claim) {
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", "claim", "wanted", "measured", "")
+	for _, c := range claims {
 		verdict := "met"
 		if !c.Met {
 			verdict = "NOT MET"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, c.Wanted, c.Measured, verdict)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Wanted, c.Measured, verdict)
 	}
-	fmt.Fprintln(t)
-	rate := func(f func(pair) float64) string {
-		s := spreadOf(column(r.Pairs, f))
-		return fmt.Sprintf("%.0f (%.0f to %.0f)", s.Median, s.Min, s.Max)
+	fmt.Fprintln(w)
+}
+
+// printNoise tells how much of the machine others used, 0 to 1.
+func printNoise(w io.Writer, busy spread) {
+	fmt.Fprintf(w, "in use by others before a run, per cent\t%s\n", spread{100 * busy.Median, 100 * busy.Min, 100 * busy.Max}.plain())
+	if busy.Median > quiet {
+		fmt.Fprintln(w, "the machine was not quiet: take the speed again when it is")
 	}
+}
+
+func (r *report) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	printClaims(t, r.Claims)
+	rate := func(f func(pair) float64) string { return spreadOf(column(r.Pairs, f)).plain() }
 	fmt.Fprintf(t, "context: %d cores, PostgreSQL %s, %d connections, pool of %d\n", r.Cores, r.Postgres["server_version"], r.Conns, r.Pool)
 	fmt.Fprintf(t, "requests per second\tport %s\tservice %s\treplays %s\n", rate(func(p pair) float64 { return p.Port.RPS }),
 		rate(func(p pair) float64 { return p.Service.RPS }), rate(func(p pair) float64 { return p.Replay.RPS }))
 	fmt.Fprintf(t, "p99, ms\tport %s\tservice %s\treplays %s\n", rate(func(p pair) float64 { return p.Port.P99 }),
 		rate(func(p pair) float64 { return p.Service.P99 }), rate(func(p pair) float64 { return p.Replay.P99 }))
-	fmt.Fprintf(t, "in use by others before a run, per cent\t%s\n", rate(func(p pair) float64 { return 100 * max(p.Busy[0], p.Busy[1]) }))
-	if spreadOf(column(r.Pairs, func(p pair) float64 { return max(p.Busy[0], p.Busy[1]) })).Median > quiet {
-		fmt.Fprintln(t, "the machine was not quiet: take the speed again when it is")
-	}
+	printNoise(t, spreadOf(column(r.Pairs, func(p pair) float64 { return max(p.Busy[0], p.Busy[1]) })))
 	return t.Flush()
 }
 
-func (r *report) write(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
+// write puts a report into a file.
+func write(path string, report any) error {
+	b, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}

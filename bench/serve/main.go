@@ -3,6 +3,10 @@
 // that answers at once (account "fast") or after a fixed delay (account
 // "slow") and counts what it charges. Logs and metrics are on, as in production.
 //
+// With --notices it has an Alipay account as well, whose payments wait for their
+// payers when it starts and whose notices it has signed into a file. Then no
+// worker runs: the only work is that of the notices.
+//
 // It must not know a rule of the service; it only puts the parts together.
 package main
 
@@ -32,6 +36,7 @@ import (
 	"github.com/payonce/payonce/idempotency"
 	"github.com/payonce/payonce/internal/engine"
 	"github.com/payonce/payonce/internal/httpapi"
+	"github.com/payonce/payonce/internal/ingest"
 	"github.com/payonce/payonce/internal/run"
 	"github.com/payonce/payonce/internal/store"
 	"github.com/payonce/payonce/internal/store/postgres"
@@ -48,6 +53,9 @@ type settings struct {
 	token    string
 	lanes    int
 	batch    int
+	notices  int
+	file     string
+	alone    bool
 }
 
 func main() {
@@ -60,6 +68,9 @@ func main() {
 	flag.StringVar(&s.token, "token", "sk_test_bench", "API key")
 	flag.IntVar(&s.lanes, "lanes", 0, "lanes of the committer; 0 is the service's default")
 	flag.IntVar(&s.batch, "batch", 0, "most units of one batch; 0 is the service's default")
+	flag.IntVar(&s.notices, "notices", 0, "payments that wait for a notice; 0 is none")
+	flag.StringVar(&s.file, "file", "", "file that the notices are written to")
+	flag.BoolVar(&s.alone, "alone", false, "handle each notice in a transaction of its own, without the committer")
 	flag.Parse()
 	if err := s.serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
@@ -123,10 +134,14 @@ func (s *settings) wire(ctx context.Context, db *sqlstore.Store, runner *run.Liv
 	for _, a := range []*account{newAccount("fast", 0, b), newAccount("slow", s.slow, b)} {
 		accounts = append(accounts, engine.Account{ID: a.id, Channel: "stripe", Merchant: merchant, Environment: payonce.Test, Adapter: a})
 	}
-	e, err := engine.New(engine.Config{
+	config := engine.Config{
 		Store: db, Submit: committer.Submit, Runner: runner, Accounts: accounts, Installation: installation,
 		NodeID: "bench", Incarnation: rand.Text(), PublicURL: publicURL, Encoder: encoder, Logger: logger,
-	})
+	}
+	if s.notices > 0 {
+		return s.noticeHandler(ctx, db, config)
+	}
+	e, err := engine.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +158,37 @@ func (s *settings) wire(ctx context.Context, db *sqlstore.Store, runner *run.Liv
 		Engine: e, Reader: db, Fingerprinter: prints, Encoder: encoder, Runner: runner, RequestID: requestID,
 		Logger: logger, Registerer: registry, Ready: db.Ping, Draining: ctx,
 	})
+}
+
+// noticeHandler prepares payments and their notices, and serves the inbox. The
+// payments are made with the committer on both sides; --alone is about notices.
+func (s *settings) noticeHandler(ctx context.Context, db *sqlstore.Store, config engine.Config) (http.Handler, error) {
+	from, err := newSender()
+	if err != nil {
+		return nil, err
+	}
+	config.Accounts = []engine.Account{from.account}
+	e, err := engine.New(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := from.prepare(ctx, e, s.notices, s.file); err != nil {
+		return nil, err
+	}
+	// What the planner knows of a database that has been in use for a while.
+	if _, err := db.DB().ExecContext(ctx, "ANALYZE"); err != nil {
+		return nil, err
+	}
+	if s.alone {
+		config.Submit = nil
+		if e, err = engine.New(config); err != nil {
+			return nil, err
+		}
+	}
+	mux := http.NewServeMux()
+	ingest.New(ingest.Config{Accounts: config.Accounts, Engine: e, Logger: config.Logger}).Routes(mux)
+	mux.HandleFunc("GET "+wire.PathNotices, tell(db.DB()))
+	return mux, nil
 }
 
 func requestID() string {

@@ -23,6 +23,23 @@ type Count struct {
 	CallsWaiting int64 `json:"calls_waiting"` // calls that have not been answered yet
 }
 
+// PathNotices is where a process that was started with notices shows, on its
+// measured listener, what its database holds of them.
+const PathNotices = "/bench/notices"
+
+// Notices are counts of rows. When every notice was applied once, each is the
+// number of notices.
+type Notices struct {
+	Succeeded int `json:"succeeded"` // payments that are effective
+	Paid      int `json:"paid"`      // orders, by exactly their amount
+	Effective int `json:"effective"` // charges of the whole amount
+	Charges   int `json:"charges"`   // of any kind
+	Evidence  int `json:"evidence"`  // from notices
+	Events    int `json:"events"`    // of a success
+	Applied   int `json:"applied"`   // notices
+	Stored    int `json:"stored"`    // notices, applied or not
+}
+
 // Result is what a run of the load client saw. Latencies are of requests that
 // were answered, errors included.
 type Result struct {
