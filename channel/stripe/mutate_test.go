@@ -103,7 +103,9 @@ var bodyMutations = map[string]func(*rand.Rand, *sent){
 	"body_number": func(r *rand.Rand, s *sent) {
 		s.replaced(testNumber, fmt.Sprintf("%020d", r.IntN(1_000_000)))
 	},
-	"body_mode": func(_ *rand.Rand, s *sent) { s.replaced(`"livemode":false,"object":"event"`, `"livemode":true,"object":"event"`) },
+	"body_mode": func(_ *rand.Rand, s *sent) {
+		s.replaced(`"livemode":false,"object":"event"`, `"livemode":true,"object":"event"`)
+	},
 	"body_double_member": func(r *rand.Rand, s *sent) {
 		s.replaced(`"object":"event"`, fmt.Sprintf(`"id":"evt_%d","object":"event"`, r.IntN(1000)))
 	},
