@@ -2,8 +2,9 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -36,7 +37,6 @@ type Committer struct {
 	lanes []*lane
 	side  *lane
 	aside aside
-	seed  maphash.Seed
 	limit CommitterOptions
 }
 
@@ -44,7 +44,7 @@ var _ Writer = (*Committer)(nil)
 
 // NewCommitter starts the lanes of a committer in front of w.
 func NewCommitter(r run.Runner, w Writer, o CommitterOptions) *Committer {
-	c := &Committer{w: w, seed: maphash.MakeSeed(), limit: CommitterOptions{
+	c := &Committer{w: w, limit: CommitterOptions{
 		Lanes: orDefault(o.Lanes, 2), MaxBatch: orDefault(o.MaxBatch, 64), MaxQueue: orDefault(o.MaxQueue, 2048)}}
 	start := func(limit int) *lane {
 		l := &lane{wake: make(chan struct{}, 1), limit: limit}
@@ -113,7 +113,13 @@ func (c *Committer) lane(k payonce.OrderKey) *lane {
 	if c.aside.has(k) {
 		return c.side
 	}
-	return c.lanes[maphash.Comparable(c.seed, k)%uint64(len(c.lanes))]
+	return c.lanes[laneOf(k, len(c.lanes))]
+}
+
+// laneOf is the same in every process and every run.
+func laneOf(k payonce.OrderKey, lanes int) int {
+	h := sha256.Sum256([]byte(k.Merchant + "\x00" + string(k.Environment) + "\x00" + k.OrderNo))
+	return int(binary.BigEndian.Uint64(h[:]) % uint64(lanes))
 }
 
 func (c *Committer) enqueue(ctx context.Context, u *Unit) (*waiting, error) {

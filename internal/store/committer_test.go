@@ -227,6 +227,23 @@ func TestCommitterBoundedQueueAndEnd(t *testing.T) {
 	}
 }
 
+// TestB11LanesAreTheSameInEveryRun, and orders whose numbers are alike spread over
+// them.
+func TestB11LanesAreTheSameInEveryRun(t *testing.T) {
+	for no, want := range map[string]int{"A-1": 2, "A-2": 1, "A-3": 2, "A-4": 1} {
+		if got := store.LaneOf(payonce.OrderKey{Merchant: "m1", Environment: payonce.Test, OrderNo: no}, 3); got != want {
+			t.Errorf("%s goes through lane %d, want %d", no, got, want)
+		}
+	}
+	var count [2]int
+	for i := range 1000 {
+		count[store.LaneOf(payonce.OrderKey{Merchant: "m1", Environment: payonce.Test, OrderNo: fmt.Sprint(2 * i)}, 2)]++
+	}
+	if count[0] < 400 || count[1] < 400 {
+		t.Errorf("1000 orders went %v", count)
+	}
+}
+
 // TestCommitterSerializesOrders: whatever is submitted by whomever, units of one
 // order run one after the other and none is lost.
 func TestCommitterSerializesOrders(t *testing.T) {

@@ -6,3 +6,6 @@ func (c *Committer) Queued() int {
 	defer c.lanes[0].mu.Unlock()
 	return len(c.lanes[0].queue)
 }
+
+// LaneOf is which lane an order goes through.
+var LaneOf = laneOf

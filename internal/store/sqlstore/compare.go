@@ -32,57 +32,12 @@ func (s *Store) compare(j *job) error {
 		}
 		j.writes = j.writes || changed
 	}
-	if err := comparePayments(j); err != nil {
-		return err
-	}
-	return compareCharges(j)
-}
-
-func comparePayments(j *job) error {
-	known := 0
-	for _, p := range j.view.Payments {
-		before, ok := j.payments[p]
-		if !ok {
-			j.newPayments = append(j.newPayments, p)
-			continue
-		}
-		known++
-		changed, err := differs(paymentRows, before, p)
+	for _, err := range []error{j.payments.compare(v.Payments), j.charges.compare(v.Charges)} {
 		if err != nil {
 			return err
 		}
-		if changed {
-			j.changedPayments = append(j.changedPayments, p)
-		}
 	}
-	if known != len(j.payments) {
-		return refusal{fmt.Errorf("a payment of order %s was left out", j.row.ID)}
-	}
-	j.writes = j.writes || len(j.newPayments)+len(j.changedPayments) > 0
-	return nil
-}
-
-func compareCharges(j *job) error {
-	known := 0
-	for _, c := range j.view.Charges {
-		before, ok := j.charges[c]
-		if !ok {
-			j.newCharges = append(j.newCharges, c)
-			continue
-		}
-		known++
-		changed, err := differs(chargeRows, before, c)
-		if err != nil {
-			return err
-		}
-		if changed {
-			j.changedCharges = append(j.changedCharges, c)
-		}
-	}
-	if known != len(j.charges) {
-		return refusal{fmt.Errorf("a charge of order %s was left out", j.row.ID)}
-	}
-	j.writes = j.writes || len(j.newCharges)+len(j.changedCharges) > 0
+	j.writes = j.writes || j.payments.moved() || j.charges.moved()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/payonce/payonce"
@@ -39,10 +40,10 @@ func (s *Store) load(ctx context.Context, tx Session, jobs []*job) error {
 	for _, pay := range p.payments {
 		if j := byOrder[pay.OrderID]; j != nil {
 			j.view.Payments = append(j.view.Payments, pay)
-			j.payments[pay] = paymentRows.values(pay)
+			j.payments.saw(pay)
 		}
 	}
-	return s.loadCharges(ctx, tx, byOrder)
+	return s.loadCharges(ctx, tx, jobs, byOrder)
 }
 
 // picture is what a batch reads under its locks.
@@ -136,19 +137,14 @@ func (s *Store) begin(j *job, now time.Time) {
 	}
 	j.view = &store.View{Created: j.created}
 	j.view.Order, j.view.Now, j.view.NewID = &j.row.Order, now, s.newID(now)
-	j.payments = make(map[*payonce.Payment][]any)
-	j.charges = make(map[*payonce.Charge][]any)
 }
 
 // loadCharges reads the charges of orders that have any.
-func (s *Store) loadCharges(ctx context.Context, tx Session, byOrder map[string]*job) error {
+func (s *Store) loadCharges(ctx context.Context, tx Session, jobs []*job, byOrder map[string]*job) error {
 	var orders []any
-	for id, j := range byOrder {
-		for p := range j.payments {
-			if p.ChargeCount > 0 {
-				orders = append(orders, id)
-				break
-			}
+	for _, j := range jobs {
+		if j.before != nil && slices.ContainsFunc(j.view.Payments, func(p *payonce.Payment) bool { return p.ChargeCount > 0 }) {
+			orders = append(orders, j.row.ID)
 		}
 	}
 	if len(orders) == 0 {
@@ -158,6 +154,6 @@ func (s *Store) loadCharges(ctx context.Context, tx Session, byOrder map[string]
 	return tx.Run(ctx, reads(text, args, chargeRows.dest, func(c *payonce.Charge) {
 		j := byOrder[c.OrderID]
 		j.view.Charges = append(j.view.Charges, c)
-		j.charges[c] = chargeRows.values(c)
+		j.charges.saw(c)
 	}))
 }

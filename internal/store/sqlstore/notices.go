@@ -41,11 +41,15 @@ func (p *picture) readNotices() (st Statement, found bool) {
 }
 
 // applyParked marks a notice that was parked and has met its payment now.
-func (s *Store) applyParked(n *store.Notice) Statement {
+func (s *Store) applyParked(j *job) (st Statement, parked bool) {
+	n := j.view.NewNotice
+	if n == nil || j.view.Notice == nil {
+		return Statement{}, false
+	}
 	return Statement{
 		Text: s.d.Rebind("UPDATE notices SET status = ?, payment_id = ?, due_at = NULL WHERE account = ? AND event_id = ? AND status = ?"),
 		Args: []any{n.Status, n.PaymentID, n.Account, n.EventID, store.NoticeParked}, Touches: 1,
-	}
+	}, true
 }
 
 // Notice implements store.Notices.

@@ -106,8 +106,7 @@ func (s *Store) probeInsert(ctx context.Context, j *job) (gone bool, err error) 
 
 // leftTrace compares the order with the one that j's attempt wrote. Every unit
 // that writes moves the version; where others have written after it, a row that
-// only that attempt can have written tells: its audit entry, evidence, event or
-// key.
+// only that attempt can have stored tells.
 func (s *Store) leftTrace(ctx context.Context, tx *sql.Tx, j *job, o *orderRow) (ending, error) {
 	switch {
 	case o.ID != j.row.ID || o.Version < j.row.Version:
@@ -117,30 +116,24 @@ func (s *Store) leftTrace(ctx context.Context, tx *sql.Tx, j *job, o *orderRow) 
 	case o.Version == j.row.Version:
 		return rolledBack, nil
 	}
-	has := func(query string, args ...any) (ending, error) {
+	for _, p := range written {
+		if p.trace == nil {
+			continue
+		}
+		rows := p.rows(j)
+		if len(rows) == 0 {
+			continue
+		}
+		f := &filter{}
+		for _, c := range p.trace {
+			f.and(p.table.Columns[c].Name+" = ?", rows[0][c])
+		}
 		var n int
-		err := tx.QueryRowContext(ctx, s.d.Rebind("SELECT COUNT(*) FROM "+query), args...).Scan(&n)
+		err := tx.QueryRowContext(ctx, s.d.Rebind("SELECT COUNT(*) FROM "+p.table.Name+" "+f.text), f.args...).Scan(&n)
 		if n > 0 {
 			return committed, err
 		}
 		return rolledBack, err
-	}
-	v := j.view
-	switch {
-	case len(j.audit) > 0:
-		a := &j.audit[0]
-		return has("audit WHERE order_id = ? AND n = ? AND hash = ?", a.OrderID, a.N, a.Hash[:])
-	case len(v.Evidence) > 0:
-		return has("evidence WHERE payment_id = ? AND id = ?", v.Evidence[0].PaymentID, v.Evidence[0].ID)
-	case len(v.Outbox) > 0:
-		return has("events WHERE id = ?", v.Outbox[0].ID)
-	case v.NewKey != nil:
-		return has("idempotency_keys WHERE id = ? AND order_id = ? AND payment_id = ? AND created_at = ?",
-			v.NewKey.ID[:], v.NewKey.OrderID, v.NewKey.PaymentID, micros(v.NewKey.CreatedAt))
-	case v.NewNotice != nil && v.Notice == nil: // a parked one's row does not tell who applied it
-		n := v.NewNotice
-		return has("notices WHERE account = ? AND event_id = ? AND status = ? AND payment_id = ? AND received_at = ?",
-			n.Account, n.EventID, n.Status, n.PaymentID, micros(n.ReceivedAt))
 	}
 	return overwritten, nil
 }

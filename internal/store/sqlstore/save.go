@@ -7,143 +7,200 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/payonce/payonce"
 	"github.com/payonce/payonce/internal/store"
 )
 
 // maxRows bounds the rows of one statement.
 const maxRows = 128
 
-// pending are the rows that a batch writes, by table.
-type pending struct {
-	newOrders, orders, newPayments, payments, newCharges, charges [][]any
-	keys, evidence, answers, events, audit, notices               [][]any
-	applied                                                       []Statement // parked notices that met their payment
-}
-
-// save writes what the jobs decided, one statement per table. The order of the
-// tables is the same for all writers: rows that two orders can fight for (keys,
-// charges) come in the order of their key, after all order locks.
+// save writes what the jobs decided, one statement per table, all sent together.
 func (s *Store) save(ctx context.Context, tx Session, jobs []*job) error {
-	var w pending
+	var writing []*job
 	for _, j := range jobs {
 		if j.err == nil && j.writes {
-			s.collect(j, &w)
+			s.seal(j)
+			writing = append(writing, j)
 		}
 	}
-	statements := s.writing(&w)
+	var statements []Statement
+	for i := range written {
+		statements = written[i].statements(s, statements, writing)
+	}
 	if len(statements) == 0 {
 		return nil
 	}
 	return tx.Run(ctx, statements...)
 }
 
-// writing turns rows into statements.
-func (s *Store) writing(w *pending) []Statement {
-	slices.SortFunc(w.keys, func(a, b []any) int { return bytes.Compare(a[0].([]byte), b[0].([]byte)) })
-	slices.SortFunc(w.notices, func(a, b []any) int {
-		return cmp.Or(strings.Compare(a[0].(string), b[0].(string)), strings.Compare(a[1].(string), b[1].(string)))
-	})
-	slices.SortFunc(w.newCharges, func(a, b []any) int { return strings.Compare(a[chargeRef].(string), b[chargeRef].(string)) })
-
-	statements := make([]Statement, 0, 12)
-	for _, u := range [...]struct {
-		table  Table
-		guard  string
-		change bool
-		rows   [][]any
-	}{
-		{orderRows.table, "", false, w.newOrders},
-		{orderRows.change, "version", true, w.orders},
-		// Slots move: the old holder lets go before the new one takes.
-		{paymentRows.change, "revision", true, w.payments},
-		{paymentRows.table, "", false, w.newPayments},
-		{keyRows.table, "", false, w.keys},
-		{noticeRows.table, "", false, w.notices},
-		{evidenceRows.table, "", false, w.evidence},
-		{chargeRows.change, "", true, w.charges},
-		{chargeRows.table, "", false, w.newCharges},
-		{eventRows.table, "", false, w.events},
-		{auditRows.table, "", false, w.audit},
-	} {
-		for part := range slices.Chunk(u.rows, maxRows) {
-			query, args := "", []any(nil)
-			if u.change {
-				query, args = s.d.Update(u.table, u.guard, part)
-			} else {
-				query, args = s.d.Insert(u.table, part, false)
-			}
-			statements = append(statements, Statement{Text: query, Args: args, Touches: len(part)})
-		}
-	}
-	statements = append(statements, w.applied...)
-	for part := range slices.Chunk(w.answers, maxRows) {
-		query, args := s.d.Insert(answerRows.table, part, true)
-		statements = append(statements, Statement{Text: query, Args: args, Touches: anyNumber})
-	}
-	return statements
-}
-
-// chargeRef is the place of payment_ref in a row of charges.
-var chargeRef = slices.IndexFunc(chargeRows.table.Columns, func(c Column) bool { return c.Name == "payment_ref" })
-
-// collect turns a job's decision into rows, and moves the versions that guard
-// them. Pointers that the decision kept show what is stored.
-func (s *Store) collect(j *job, w *pending) {
+// seal completes a decision before its rows are taken: it moves the versions that
+// guard them, chains the audit entries, and fills in times. Pointers that the
+// decision kept show what is stored.
+func (s *Store) seal(j *job) {
 	v, o := j.view, j.row
-	now := v.Now
 	o.Version++
 	s.o.Runner.Random(j.token[:])
 	o.writer = j.token
-	for _, e := range o.Chain(cleaned(v.Changes), j.unit.Actor, j.unit.Salt, now) {
+	for _, e := range o.Chain(cleaned(v.Changes), j.unit.Actor, j.unit.Salt, v.Now) {
 		j.audit = append(j.audit, store.AuditRow{AuditEntry: e, Salt: j.unit.Salt})
-		w.audit = append(w.audit, auditRows.values(&j.audit[len(j.audit)-1]))
 	}
 	j.stored = orderRows.values(o)
-	if j.created {
-		w.newOrders = append(w.newOrders, j.stored)
-	} else {
-		w.orders = append(w.orders, orderRows.changing(j.stored))
-	}
-	for _, p := range j.changedPayments {
+	for _, p := range j.payments.changed {
 		p.Revision++
-		w.payments = append(w.payments, paymentRows.changing(paymentRows.values(p)))
 	}
-	for _, p := range j.newPayments {
+	for _, p := range j.payments.added {
 		p.Revision = 1
-		w.newPayments = append(w.newPayments, paymentRows.values(p))
 	}
-	for _, c := range j.changedCharges {
-		w.charges = append(w.charges, chargeRows.changing(chargeRows.values(c)))
-	}
-	for _, c := range j.newCharges {
-		w.newCharges = append(w.newCharges, chargeRows.values(c))
-	}
-	if k := v.NewKey; k != nil {
-		if k.CreatedAt.IsZero() {
-			k.CreatedAt = now
-		}
-		w.keys = append(w.keys, keyRows.values(k))
-	}
-	if n := v.NewNotice; n != nil && v.Notice == nil {
-		w.notices = append(w.notices, noticeRows.values(n))
-	} else if n != nil {
-		w.applied = append(w.applied, s.applyParked(n))
+	if k := v.NewKey; k != nil && k.CreatedAt.IsZero() {
+		k.CreatedAt = v.Now
 	}
 	for i := range v.Evidence {
-		e := &v.Evidence[i]
-		if e.At.IsZero() {
-			e.At = now
+		if e := &v.Evidence[i]; e.At.IsZero() {
+			e.At = v.Now
 		}
-		w.evidence = append(w.evidence, evidenceRows.values(e))
-	}
-	for i := range v.Answers {
-		w.answers = append(w.answers, answerRows.values(&v.Answers[i]))
 	}
 	for i := range v.Outbox {
-		e := &v.Outbox[i]
-		if e.At.IsZero() {
-			e.At = now
+		if e := &v.Outbox[i]; e.At.IsZero() {
+			e.At = v.Now
 		}
-		w.events = append(w.events, eventRows.values(e))
 	}
+}
+
+// part is one table's part in writing a batch. A new table is one entry in
+// written.
+type part struct {
+	table  Table
+	update bool
+	guard  string // of an update: the column that is one less than its new value
+	ignore bool   // of an insert: rows that are there already are left out
+	rows   func(*job) [][]any
+	sorted []int // columns of a unique key that two orders can fight for
+	// trace are columns whose values only this attempt can have stored together;
+	// nil where there are none.
+	trace []int
+	// single makes one statement for a job, where rows is nil.
+	single func(*Store, *job) (Statement, bool)
+}
+
+// written are the parts of a batch in the order that is the same for all writers:
+// what two orders can fight for comes in the order of its key, after all order
+// locks.
+var written = [...]part{
+	{table: orderRows.table, rows: func(j *job) [][]any { return only(j.stored, j.created) }},
+	{table: orderRows.change, update: true, guard: "version", rows: func(j *job) [][]any { return only(orderRows.changing(j.stored), !j.created) }},
+	// Slots move: the old holder lets go before the new one takes.
+	updates(paymentRows, "revision", func(j *job) []*payonce.Payment { return j.payments.changed }),
+	inserts(paymentRows, func(j *job) []*payonce.Payment { return j.payments.added }).known("id"),
+	inserts(keyRows, func(j *job) []*store.KeyRecord { return only(j.view.NewKey, j.view.NewKey != nil) }).
+		by("id").known("id", "order_id", "payment_id", "created_at"),
+	inserts(noticeRows, func(j *job) []*store.Notice {
+		return only(j.view.NewNotice, j.view.NewNotice != nil && j.view.Notice == nil)
+	}).
+		by("account", "event_id").known("account", "event_id", "status", "payment_id", "received_at"),
+	inserts(evidenceRows, func(j *job) []*store.Evidence { return pointers(j.view.Evidence) }).known("payment_id", "id"),
+	updates(chargeRows, "", func(j *job) []*payonce.Charge { return j.charges.changed }),
+	inserts(chargeRows, func(j *job) []*payonce.Charge { return j.charges.added }).by("account", "payment_ref").known("id"),
+	inserts(eventRows, func(j *job) []*store.OutboxEvent { return pointers(j.view.Outbox) }).by("subject", "type", "change_no").known("id"),
+	inserts(auditRows, func(j *job) []*store.AuditRow { return pointers(j.audit) }).known("order_id", "n", "hash"),
+	{single: (*Store).applyParked},
+	inserts(answerRows, func(j *job) []*store.Answer { return pointers(j.view.Answers) }).ignoring(),
+}
+
+func inserts[T any](r *rows[T], of func(*job) []*T) part {
+	return part{table: r.table, rows: func(j *job) [][]any {
+		var out [][]any
+		for _, v := range of(j) {
+			out = append(out, r.values(v))
+		}
+		return out
+	}}
+}
+
+func updates[T any](r *rows[T], guard string, of func(*job) []*T) part {
+	return part{table: r.change, update: true, guard: guard, rows: func(j *job) [][]any {
+		var out [][]any
+		for _, v := range of(j) {
+			out = append(out, r.changing(r.values(v)))
+		}
+		return out
+	}}
+}
+
+func (p part) by(columns ...string) part    { p.sorted = p.table.places(columns); return p }
+func (p part) known(columns ...string) part { p.trace = p.table.places(columns); return p }
+func (p part) ignoring() part               { p.ignore = true; return p }
+
+// places are the positions of columns in a row.
+func (t *Table) places(columns []string) []int {
+	out := make([]int, len(columns))
+	for i, name := range columns {
+		if out[i] = slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }); out[i] < 0 {
+			panic("no column " + t.Name + "." + name)
+		}
+	}
+	return out
+}
+
+// statements appends what the jobs write in this part.
+func (p part) statements(s *Store, to []Statement, jobs []*job) []Statement {
+	var all [][]any
+	for _, j := range jobs {
+		if p.rows != nil {
+			all = append(all, p.rows(j)...)
+		} else if st, ok := p.single(s, j); ok {
+			to = append(to, st)
+		}
+	}
+	if p.sorted != nil {
+		slices.SortFunc(all, func(a, b []any) int { return compareRows(a, b, p.sorted) })
+	}
+	for chunk := range slices.Chunk(all, maxRows) {
+		st := Statement{Touches: len(chunk)}
+		switch {
+		case p.update:
+			st.Text, st.Args = s.d.Update(p.table, p.guard, chunk)
+		default:
+			st.Text, st.Args = s.d.Insert(p.table, chunk, p.ignore)
+		}
+		if p.ignore {
+			st.Touches = anyNumber
+		}
+		to = append(to, st)
+	}
+	return to
+}
+
+// compareRows compares two rows by some of their columns.
+func compareRows(a, b []any, columns []int) int {
+	for _, c := range columns {
+		n := 0
+		switch x := a[c].(type) {
+		case string:
+			n = strings.Compare(x, b[c].(string))
+		case []byte:
+			n = bytes.Compare(x, b[c].([]byte))
+		case int64:
+			n = cmp.Compare(x, b[c].(int64))
+		}
+		if n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// only is a list of one, or none.
+func only[T any](v T, there bool) []T {
+	if !there {
+		return nil
+	}
+	return []T{v}
+}
+
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
 }

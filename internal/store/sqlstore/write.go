@@ -25,11 +25,8 @@ type job struct {
 	view     *store.View
 	row      *orderRow // view.Order is its order
 	before   []any     // the order as read; nil when created
-	payments map[*payonce.Payment][]any
-	charges  map[*payonce.Charge][]any
-
-	newPayments, changedPayments []*payonce.Payment
-	newCharges, changedCharges   []*payonce.Charge
+	payments set[payonce.Payment]
+	charges  set[payonce.Charge]
 
 	created bool
 	writes  bool
@@ -39,7 +36,9 @@ type job struct {
 }
 
 // reset forgets an attempt: the next one sees a fresh picture only.
-func (j *job) reset() { *j = job{unit: j.unit, hash: j.hash} }
+func (j *job) reset() {
+	*j = job{unit: j.unit, hash: j.hash, payments: set[payonce.Payment]{rows: paymentRows}, charges: set[payonce.Charge]{rows: chargeRows}}
+}
 
 // Write implements store.Writer. Units that share a name with one before them in
 // the batch are taken in a later transaction.

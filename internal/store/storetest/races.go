@@ -10,18 +10,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/payonce/payonce"
 	"github.com/payonce/payonce/internal/store"
 	"github.com/payonce/payonce/internal/store/sqlstore"
 )
 
+// patient is a limit for races: dozens of writers that queue for one row on a busy
+// machine are not what the limits are for.
+const patient = time.Minute
+
 // testSlotRace: 16 racers want to pay each of 50 orders, in batches of their own
 // order. Exactly one payment per order is made and everybody knows who lost.
 func testSlotRace(t *testing.T, e Engine) {
 	const orders, racers, size = 50, 16, 10
 	log := &recorder{}
-	f := e.open(t, sqlstore.Options{Logger: slog.New(log)})
+	f := e.open(t, sqlstore.Options{Logger: slog.New(log), LockWait: patient, Timeout: patient})
 	var won [orders]atomic.Int64
 	var wg sync.WaitGroup
 	for r := range racers {
@@ -62,7 +67,7 @@ func testSlotRace(t *testing.T, e Engine) {
 // testKeyRace: 64 first requests for one key at once; also when they name
 // different orders, one payment is made.
 func testKeyRace(t *testing.T, e Engine) {
-	f := e.open(t, sqlstore.Options{})
+	f := e.open(t, sqlstore.Options{LockWait: patient, Timeout: patient})
 	for name, orderNo := range map[string]func(int) string{
 		"one order":   func(int) string { return "same" },
 		"many orders": func(i int) string { return fmt.Sprint("o", i) },
@@ -94,7 +99,7 @@ func testKeyRace(t *testing.T, e Engine) {
 func testShuffledBatches(t *testing.T, e Engine) {
 	const orders, batches, size = 20, 64, 12
 	log := &recorder{}
-	f := e.open(t, sqlstore.Options{Logger: slog.New(log), MaxConns: 16})
+	f := e.open(t, sqlstore.Options{Logger: slog.New(log), MaxConns: 16, LockWait: patient, Timeout: patient})
 	for o := range orders {
 		f.must(pay(fmt.Sprint("o", o), fmt.Sprint("k", o), nil))
 	}

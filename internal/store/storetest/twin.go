@@ -106,8 +106,9 @@ func testTwinBetweenReads(t *testing.T, e Engine) {
 // testTwins: two processes get the same requests at once, many times over. Each
 // decision sees a key together with the payment that it names.
 func testTwins(t *testing.T, e Engine) {
-	f := e.open(t, sqlstore.Options{})
-	processes := []*sqlstore.Store{f.Store, f.again(sqlstore.Options{})}
+	o := sqlstore.Options{LockWait: patient, Timeout: patient}
+	f := e.open(t, o)
+	processes := []*sqlstore.Store{f.Store, f.again(o)}
 	const rounds, size = 4, 50
 	for round := range rounds {
 		var wg sync.WaitGroup
