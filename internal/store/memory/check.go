@@ -133,7 +133,7 @@ func checkOrder(o *payonce.Order) error {
 		return fmt.Errorf("orders_room: reserved %d and paid %d of %d", o.Reserved, o.AmountPaid, o.Amount)
 	case o.Status == payonce.OrderPaid && o.AmountPaid != o.Amount:
 		return fmt.Errorf("orders_paid: %d of %d", o.AmountPaid, o.Amount)
-	case o.Version < 0 || o.LastSequence < 0 || o.AuditLength < 0: // the version is about to rise
+	case o.Version < 0 || o.LastSequence < 0 || o.LastSequence > 1000 || o.AuditLength < 0: // the version is about to rise
 		return fmt.Errorf("orders_counters: version %d, sequence %d, audit %d", o.Version, o.LastSequence, o.AuditLength)
 	}
 	return nil
@@ -158,6 +158,8 @@ func checkPayment(p *payonce.Payment) error {
 		return fmt.Errorf("payments_pays: effective and %s", p.Status)
 	case p.Number == "" || p.Account == "":
 		return errors.New("payments_names: no number or account")
+	case p.Status.Live() && p.DueAt.IsZero():
+		return fmt.Errorf("payments_due_live: %s and never due", p.Status)
 	case p.LeaseOwner != "" && p.DueAt.IsZero():
 		return errors.New("payments_leased: leased and never due")
 	case p.Sequence < 1 || p.Fence < 1 || p.Version < 1 || p.ChargeCount < 0:

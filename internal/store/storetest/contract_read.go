@@ -26,7 +26,7 @@ func bareQueue(t *testing.T, b *bare) {
 	lease("first", "nodeA/1", -2*time.Hour)
 	lease("second", "nodeA/2", -time.Hour)
 	lease("never", "nodeA/3", -3*time.Hour)
-	b.must(&store.Unit{Order: orderKey("never"), Decide: func(v *store.View) error { v.Release(v.Payments[0], time.Time{}); return nil }})
+	b.must(finished("never"))
 	b.must(&store.Unit{Order: orderKey("over"), Create: order("over"), Decide: func(v *store.View) error {
 		v.Order.ExpiresAt = v.Now.Add(-time.Hour)
 		return nil

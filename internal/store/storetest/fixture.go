@@ -100,11 +100,14 @@ func pay(no, key string, made *string) *store.Unit {
 var errKnown = fmt.Errorf("key is known")
 
 // settle is a unit like the second transaction: evidence, success, events,
-// answer.
+// answer. The payment is the order's first when it is not named.
 func settle(no, payment, ref string) *store.Unit {
 	u := &store.Unit{Order: orderKey(no), Actor: "request", Salt: salt()}
 	u.Decide = func(v *store.View) error {
 		p := v.Payment(payment)
+		if payment == "" {
+			p = v.Payments[0]
+		}
 		if p == nil {
 			return store.ErrNotFound
 		}
@@ -115,6 +118,21 @@ func settle(no, payment, ref string) *store.Unit {
 			Amount: p.Amount, Currency: p.Currency, Permit: 1, Fence: p.Fence, EvidenceID: e.ID})
 		outbox(v)
 		v.Answers = append(v.Answers, store.Answer{PaymentID: p.ID, Status: p.Status, HTTPStatus: 201, ContentType: "application/json", Body: []byte("{}")})
+		return nil
+	}
+	return u
+}
+
+// finished is a unit that ends the order's first payment: only then may it never
+// be due.
+func finished(no string) *store.Unit {
+	u := settle(no, "", "ref of "+no)
+	inner := u.Decide
+	u.Decide = func(v *store.View) error {
+		if err := inner(v); err != nil {
+			return err
+		}
+		v.Release(v.Payments[0], time.Time{})
 		return nil
 	}
 	return u

@@ -84,6 +84,7 @@ func testRoundTrip(t *testing.T, e Engine) {
 		fill.fill(reflect.ValueOf(v.Order).Elem())
 		v.Order.ID, v.Order.Key, v.Order.Currency, v.Order.Policy = id, key, currency, payonce.PolicySplit
 		v.Order.Status, v.Order.Amount, v.Order.AmountPaid, v.Order.Reserved = payonce.OrderPartiallyPaid, 1000, 400, 500
+		v.Order.LastSequence = 777
 		for i, p := range []*payonce.Payment{p1, p2} {
 			p.OrderID, p.Key, p.Currency, p.Sequence = id, key, "JPY", i+1
 			p.Superseded = false

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS orders (
   CONSTRAINT orders_sums CHECK (amount_paid >= 0 AND reserved >= 0 AND amount_refunded >= 0 AND amount_surplus >= 0),
   CONSTRAINT orders_room CHECK (reserved + amount_paid <= amount),
   CONSTRAINT orders_paid CHECK (status <> 'PAID' OR amount_paid = amount),
-  CONSTRAINT orders_counters CHECK (version >= 1 AND last_sequence >= 0 AND audit_length >= 0)
+  CONSTRAINT orders_counters CHECK (version >= 1 AND last_sequence >= 0 AND last_sequence <= 1000 AND audit_length >= 0)
   {{index "orders_due" "due_at"}}
   {{index "orders_list" "merchant, environment, id"}}
 )

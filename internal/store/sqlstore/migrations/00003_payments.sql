@@ -71,6 +71,7 @@ CREATE TABLE IF NOT EXISTS payments (
   CONSTRAINT payments_flags CHECK (effective IN (0, 1) AND superseded IN (0, 1) AND accepted IN (0, 1) AND seen IN (0, 1)
     AND handed_out IN (0, 1) AND declined IN (0, 1) AND dead IN (0, 1) AND given_up IN (0, 1) AND last_asked IN (0, 1)),
   CONSTRAINT payments_names CHECK (number <> '' AND account <> ''),
+  CONSTRAINT payments_due_live CHECK (status NOT IN ('CREATED', 'PROCESSING', 'PENDING', 'UNKNOWN') OR due_at IS NOT NULL),
   CONSTRAINT payments_leased CHECK (lease_owner = '' OR due_at IS NOT NULL),
   CONSTRAINT payments_counters CHECK (sequence >= 1 AND fence >= 1 AND version >= 1 AND revision >= 1 AND charge_count >= 0)
   {{index "payments_due" "due_at"}}
