@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -50,7 +51,8 @@ func (e *Engine) applyNotice(ctx context.Context, p *payonce.Payment, n channel.
 	var verdict payonce.Verdict
 	result := NoticeApplied
 	f := n.Fact
-	f.Source, f.Account, f.Permit, f.Fence, f.Version = "notice", row.Account, 0, 0, 0
+	f.Source, f.Permit, f.Fence, f.Version = "notice", 0, 0, 0
+	f.Account = cmp.Or(f.Account, row.Account) // an adapter that saw another account says so
 	u := &store.Unit{Order: p.Key, Notice: &row.NoticeID}
 	err := e.write(ctx, "apply", "notice", u, func(v *store.View) error {
 		result = NoticeApplied

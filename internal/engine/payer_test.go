@@ -367,6 +367,15 @@ func TestFormIsHandedOutByItsIntent(t *testing.T) {
 	w.want(w.payment("A1", 1), payonce.Succeeded)
 }
 
+func TestNoticeThatNamesAnotherAccountIsNoKnowledge(t *testing.T) {
+	w, _ := newPayerWorld(t)
+	a := w.payQR("A1", "k1")
+	f := settledFact(a.Number)
+	f.Account = "ali1 (livemode true)"
+	w.notice("e1", a.Number, f)
+	w.want(w.payment("A1", 1), payonce.Pending)
+}
+
 func TestNoticeOfAnotherAmountNumberOrAccountChangesNothing(t *testing.T) {
 	w, _ := newPayerWorld(t)
 	a := w.payQR("A1", "k1")
