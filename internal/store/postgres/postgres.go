@@ -22,9 +22,8 @@ import (
 //
 // The session's lock_timeout and idle_in_transaction_session_timeout keep a row
 // that somebody holds, or that a vanished client of ours held, from stopping
-// more than its own order. A pooler that does not know these parameters must
-// ignore them (PgBouncer: ignore_startup_parameters), and they are then given to
-// the role with ALTER ROLE … SET.
+// more than its own order. Poolers refuse parameters that they do not know, so in
+// their modes both are left to the role: ALTER ROLE … SET.
 func Open(ctx context.Context, rawURL string, o sqlstore.Options) (*sqlstore.Store, error) {
 	config, err := pgx.ParseConfig(rawURL)
 	if err != nil {
@@ -37,8 +36,10 @@ func Open(ctx context.Context, rawURL string, o sqlstore.Options) (*sqlstore.Sto
 		config.RuntimeParams["default_transaction_read_only"] = "on"
 	}
 	o = o.WithDefaults()
-	config.RuntimeParams["lock_timeout"] = strconv.FormatInt(o.LockWait.Milliseconds(), 10)
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((2 * o.Timeout).Milliseconds(), 10)
+	if config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.RuntimeParams["lock_timeout"] = strconv.FormatInt(o.LockWait.Milliseconds(), 10)
+		config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((2 * o.Timeout).Milliseconds(), 10)
+	}
 	db := stdlib.OpenDB(*config)
 	sqlstore.Pool(db, o.MaxConns)
 	s := sqlstore.New(dialect{}, db, db, o)

@@ -39,4 +39,7 @@ func TestA2SessionLimits(t *testing.T) {
 		"SELECT setting FROM pg_settings WHERE name = 'lock_timeout'":                        "1500",
 		"SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'": "14000",
 	})
+	storetest.Settings(t, engine, "&default_query_exec_mode=exec", sqlstore.Options{}, map[string]string{
+		"SELECT source FROM pg_settings WHERE name = 'lock_timeout'": "default", // a pooler would refuse it
+	})
 }
