@@ -34,10 +34,13 @@ type lookup struct {
 
 // Replay implements store.Reader. A new key, which is what most requests have,
 // costs one look at the primary key; the rest is read of known keys only. The
-// picture is one that was true after the call.
+// picture is one that was true after the call. Waiting for others is bounded like
+// the read itself.
 func (s *Store) Replay(ctx context.Context, key [32]byte) (*store.Replay, error) {
 	l := &lookup{key: key, turn: make(chan bool, 1)}
-	lead, err := s.lookups.enter(ctx, l)
+	waiting, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	lead, err := s.lookups.enter(waiting, l)
 	if err != nil {
 		return nil, s.wrap(err)
 	}

@@ -266,6 +266,34 @@ func testBoundedCalls(t *testing.T, e Engine) {
 	wg.Wait()
 }
 
+// testBoundedCrowd: callers who share their reads do not add up their waits when
+// the database is silent.
+func testBoundedCrowd(t *testing.T, e Engine) {
+	if e.OneWriter {
+		t.Skip("one writer: there is no network in between")
+	}
+	f := e.open(t, sqlstore.Options{})
+	const limit = time.Second
+	s, p := f.through(sqlstore.Options{Timeout: limit})
+	if _, err := s.Now(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.silence()
+	start := live.Now()
+	var wg sync.WaitGroup
+	for i := range 1500 {
+		wg.Go(func() {
+			if _, err := s.Replay(context.Background(), *recordID(fmt.Sprint(i))); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("caller %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if d := live.Now().Sub(start); d > 6*limit {
+		t.Errorf("the last of the callers waited %v", d)
+	}
+}
+
 // Settings compares what a session of an engine was given, as answers to queries,
 // with what it should be. params are added to the URL.
 func Settings(t *testing.T, e Engine, params string, o sqlstore.Options, want map[string]string) {

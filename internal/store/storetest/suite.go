@@ -47,6 +47,7 @@ func allCases() []testCase {
 		{"HeldRowDelaysNoLaterBatch", testHeldRowAside},
 		{"CallersTimeBoundsTheBatch", testCallersTime},
 		{"EveryCallIsBounded", testBoundedCalls},
+		{"CrowdOfReadersIsBounded", testBoundedCrowd},
 		{"NoticesAreParked", testParking},
 		{"NoticeAndItsEffectAreOne", testNoticeUnits},
 		{"OneNoticeTwoProcesses", testNoticeRace},
