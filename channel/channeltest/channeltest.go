@@ -107,6 +107,9 @@ type Method struct {
 	// in a request than stored bytes (a fresh timestamp and its signature); nil:
 	// the body.
 	Sent func(Request) []byte
+	// NoBody: the step's good answers have no body, so they cannot break off inside
+	// one.
+	NoBody map[Step]bool
 	// OneCurrency: the channel's answers name no currency, since it has only one.
 	OneCurrency bool
 }
@@ -187,6 +190,7 @@ func (r *runner) on(t *testing.T, w *Wire, e Env) *bench {
 		ID: "pay_1", OrderID: "ord_1", Key: in.Order, Sequence: in.Sequence, Status: payonce.Processing,
 		Amount: in.Amount, Currency: in.Currency, Account: a.Account(), Method: in.Method, Number: in.Number,
 		Request: request, ReturnURL: in.ReturnURL, ObjectID: r.m.Object, DeadAt: in.DeadAt,
+		Seen: true, // closing is asked for only then
 	}}
 }
 
