@@ -38,7 +38,7 @@ func (b *bench) program(name string) string { return filepath.Join(b.programs, n
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func main() {
-	b := &bench{rounds: 5, length: 20 * time.Second, warm: 2 * time.Second, probing: 10 * time.Second, slice: 500, noticeRounds: 3}
+	b := &bench{rounds: 5, length: 20 * time.Second, warm: 2 * time.Second, probing: 10 * time.Second, slice: 300, noticeRounds: 3}
 	out := flag.String("out", "", "file for all figures as JSON")
 	quick := flag.Bool("quick", false, "two pairs of 5 s, to try it out")
 	noSlow := flag.Bool("no-slow", false, "leave out the slow channel, which takes a minute")
