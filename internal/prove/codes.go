@@ -77,6 +77,9 @@ func (c *codes) begin(p *payonce.Payment, v variant) channel.Answer {
 	case t == nil:
 		t = c.open(p.Number, p.DeadAt, p.Amount, "offered")
 		t.body = string(p.Request)
+		if c.w.script.lie == paysAnyone {
+			c.pay(t, false)
+		}
 	case t.body != "" && t.body != string(p.Request):
 		c.w.fail("I04-same-bytes", "%s was sent with other bytes", p.Number)
 	case t.state == "paid" || t.state == "closed":
@@ -103,7 +106,7 @@ func (c *codes) Query(_ context.Context, k channel.Call) channel.Answer {
 			return c.reply(number, payonce.Fact{Kind: payonce.StateAbsent})
 		case t.state == "waiting":
 			return c.reply(number, payonce.Fact{Kind: payonce.StateWaiting})
-		case t.state == "paid":
+		case t.state == "paid" && c.w.script.lie != forgetsPaid:
 			return c.settled(t)
 		}
 		return c.reply(number, payonce.Fact{Kind: payonce.StateDead})
@@ -133,7 +136,7 @@ func (c *codes) Close(_ context.Context, k channel.Call) channel.Answer {
 		case t.state == "paid":
 			return c.reply(number, payonce.Fact{Reason: "status-error"})
 		}
-		if t.state != "closed" {
+		if t.state != "closed" && c.w.script.lie != closesNot {
 			t.state, t.closed = "closed", c.w.now
 		}
 		return c.reply(number, payonce.Fact{Kind: payonce.StateDead})
@@ -163,4 +166,7 @@ func (c *codes) scan(p *payonce.Payment) {
 func (c *codes) pay(t *trade, late bool) {
 	t.state = "paid"
 	c.w.take(taken{account: codesAccount, number: t.number, ref: "t-" + t.number, amount: t.amount, late: late})
+	if c.w.script.lie == takesTwice {
+		c.w.money = append(c.w.money, taken{account: codesAccount, number: t.number, ref: "u-" + t.number, amount: t.amount, at: c.w.now})
+	}
 }

@@ -8,6 +8,8 @@ import (
 // Limit bounds an exhaustive search; zero members do not.
 type Limit struct {
 	States int
+	// First ends the search at the first broken invariant.
+	First bool
 	// Stop is asked after every schedule.
 	Stop func() bool
 }
@@ -21,6 +23,8 @@ type Found struct {
 	Whole     bool // nothing was left out
 	Reached   map[string]bool
 	Bad       []Report
+
+	ends map[digest]bool // states in which nothing could happen any more
 }
 
 // Exhaust plays every schedule of a script. Two schedules that come to the same
@@ -29,11 +33,11 @@ type Found struct {
 // as a hash of 64 bits.
 func Exhaust(s Script, limit Limit) Found {
 	s.Plain = true
-	found := Found{Reached: map[string]bool{}, Whole: true}
+	found := Found{Reached: map[string]bool{}, Whole: true, ends: map[digest]bool{}}
 	known := map[digest]bool{}
 	open := [][]byte{nil}
 	for len(open) > 0 {
-		if limit.States > 0 && len(known) >= limit.States || limit.Stop != nil && limit.Stop() {
+		if limit.States > 0 && len(known) >= limit.States || limit.First && len(found.Bad) > 0 || limit.Stop != nil && limit.Stop() {
 			found.Whole = false
 			break
 		}
@@ -66,6 +70,7 @@ func Exhaust(s Script, limit Limit) Found {
 		}
 		if whole {
 			found.Schedules++
+			found.ends[w.ended] = true
 		} else {
 			found.Cut++
 		}

@@ -63,12 +63,18 @@ func (w *world) send(c *call) channel.Answer {
 		ans = channel.Answer{Fact: payonce.Fact{Kind: payonce.StateNotSent}, Raw: []byte("not sent")}
 	default:
 		ans = c.effect(v)
+		w.told(digestOf(&ans))
 		if w.park(step{kind: "answer", what: c.step + " " + ans.Kind.String(), variants: []variant{lostAnswer}}) == lostAnswer {
 			ans = lost("connection-lost")
 		}
 	}
-	w.told(digestStart.num(int64(ans.Kind)).text(ans.Object).text(ans.Reason).time(ans.ServerDate))
+	w.told(digestOf(&ans))
 	return ans
+}
+
+// digestOf tells answers apart; on its way an answer is part of the state.
+func digestOf(a *channel.Answer) digest {
+	return digestStart.num(int64(a.Kind)).text(a.Object).text(a.Reason).text(a.PaymentRef).flag(a.KeySpent).time(a.ServerDate)
 }
 
 // later keeps a request in the network after its caller has given up. A question

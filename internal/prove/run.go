@@ -17,6 +17,7 @@ func play(s Script, seed uint64, choose chooser) (w *world, whole bool) {
 	for range s.Steps {
 		moves := w.moves()
 		if len(moves) == 0 {
+			w.ended = w.state()
 			break
 		}
 		i := choose(w, moves)

@@ -29,7 +29,21 @@ type Script struct {
 	// Plain leaves out what makes equal states differ without need: jitter, and the
 	// many distances that time may pass.
 	Plain bool
+
+	lie lie // what a channel does that no channel may; tests of this package
 }
+
+// lie is a broken promise of a channel. A search that does not find it is worth
+// nothing.
+type lie int
+
+const (
+	honest      lie = iota
+	closesNot       // says closed, and stays open
+	forgetsPaid     // says dead of a number that it has charged
+	takesTwice      // charges a number again, and tells nobody
+	paysAnyone      // charges a code that nobody was shown
+)
 
 // Request is what one client wants, and how often it asks.
 type Request struct {

@@ -20,7 +20,15 @@ func Random(s Script, seed uint64) Report {
 	// Some schedules let a task run for long, others change at every step: both find
 	// what the other one does not.
 	sticky := []int{0, 50, 80, 95}[d.below(4)]
-	w, _ := play(s, seed, func(w *world, moves []move) int { return draw(&d, w, moves, sticky) })
+	ill := []int{1, 1, 4, 15}[d.below(4)] // how likely faults are
+	w, _ := play(s, seed, func(w *world, moves []move) int {
+		for i := range moves {
+			if moves[i].v.fault() {
+				moves[i].weight *= ill
+			}
+		}
+		return draw(&d, w, moves, sticky)
+	})
 	return w.report()
 }
 

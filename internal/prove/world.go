@@ -54,6 +54,7 @@ type world struct {
 
 	trace      []move
 	history    digest
+	ended      digest // the state in which nothing could happen any more
 	violations []Violation
 }
 
