@@ -1,6 +1,9 @@
 package prove
 
 import (
+	"context"
+	"slices"
+
 	"github.com/payonce/payonce"
 	"github.com/payonce/payonce/internal/store"
 )
@@ -77,6 +80,26 @@ func (w *world) changed(o *payonce.Order, before, p *payonce.Payment) {
 	if p.Status == payonce.Failed || p.Status == payonce.Cancelled {
 		if w.charged(p.Number, false) {
 			w.fail("I05-no-end-while-charged", "%s became %s, and its channel has taken the money", p.Number, p.Status)
+		}
+		w.harmless(p)
+	}
+}
+
+// harmless: an end that rests on sends without effect has none that may have had
+// one.
+func (w *world) harmless(p *payonce.Payment) {
+	evidence, err := w.books.Evidence(context.Background(), scope, p.ID)
+	i := slices.IndexFunc(evidence, func(e store.Evidence) bool { return e.ID == p.EvidenceID })
+	if err != nil || i < 0 {
+		w.fail("I05-evidence", "%s became %s without evidence of its own", p.Number, p.Status)
+		return
+	}
+	if kind := evidence[i].Kind; kind != "refused" && kind != "never-sent" {
+		return
+	}
+	for _, m := range p.Permits {
+		if m.End != payonce.EndRefused && m.End != payonce.EndNotSent {
+			w.fail("I05-every-send-harmless", "%s became %s on %q, and permit %d ended %q", p.Number, p.Status, evidence[i].Kind, m.No, m.End)
 		}
 	}
 }
