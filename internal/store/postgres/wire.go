@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// The schema has four types, and their binary forms are plain. Encoding them here
-// instead of by reflection saves a fifth of the processor time of a batch.
+// The schema has four types, and their binary forms are plain: here they need no
+// reflection.
 
 // encode makes the binary values of a statement's arguments. They are valid until
 // the next call.
@@ -19,7 +19,7 @@ func (s *session) encode(sd *pgconn.StatementDescription, args []any) ([][]byte,
 		return nil, fmt.Errorf("%d arguments for %d placeholders", len(args), len(sd.ParamOIDs))
 	}
 	values := s.values[:0]
-	buf := s.buf[:0]
+	buf := append(s.buf[:0], 0)[:0] // never nil: an empty value is no NULL
 	for i, arg := range args {
 		from := len(buf)
 		var null bool
@@ -53,29 +53,9 @@ func appendValue(buf []byte, oid uint32, arg any) (out []byte, null bool, err er
 		buf, err = appendInt(buf, oid, int64(v))
 		return buf, false, err
 	case []string:
-		return array(buf, oid, v, func(b []byte, _ uint32, s string) ([]byte, bool, error) { return append(b, s...), false, nil })
-	case []*string:
-		return array(buf, oid, v, func(b []byte, _ uint32, s *string) ([]byte, bool, error) {
-			if s == nil {
-				return b, true, nil
-			}
-			return append(b, *s...), false, nil
-		})
+		return array(buf, oid, v)
 	case [][]byte:
-		return array(buf, oid, v, func(b []byte, _ uint32, s []byte) ([]byte, bool, error) { return append(b, s...), s == nil, nil })
-	case []int64:
-		return array(buf, oid, v, func(b []byte, of uint32, n int64) ([]byte, bool, error) {
-			b, err := appendInt(b, of, n)
-			return b, false, err
-		})
-	case []*int64:
-		return array(buf, oid, v, func(b []byte, of uint32, n *int64) ([]byte, bool, error) {
-			if n == nil {
-				return b, true, nil
-			}
-			b, err := appendInt(b, of, *n)
-			return b, false, err
-		})
+		return array(buf, oid, v)
 	}
 	return buf, false, fmt.Errorf("%T has no binary form here", arg)
 }
@@ -96,34 +76,21 @@ func appendInt(buf []byte, oid uint32, n int64) ([]byte, error) {
 // elements are the types of the arrays that are sent.
 var elements = map[uint32]uint32{
 	pgtype.TextArrayOID: pgtype.TextOID, pgtype.ByteaArrayOID: pgtype.ByteaOID,
-	pgtype.Int8ArrayOID: pgtype.Int8OID, pgtype.Int2ArrayOID: pgtype.Int2OID,
 }
 
-// array appends a one-dimensional array: dimensions, whether it may hold NULL,
-// type, length, lower bound, and each element after its length, -1 for NULL.
-func array[T any](buf []byte, oid uint32, values []T, each func([]byte, uint32, T) ([]byte, bool, error)) ([]byte, bool, error) {
+// array appends a one-dimensional array: dimensions, no NULLs, type, length, lower
+// bound, and each element after its length.
+func array[T ~string | ~[]byte](buf []byte, oid uint32, values []T) ([]byte, bool, error) {
 	of, ok := elements[oid]
 	if !ok {
 		return buf, false, fmt.Errorf("an array where type %d is wanted", oid)
 	}
-	buf = binary.BigEndian.AppendUint32(buf, 1)
-	buf = binary.BigEndian.AppendUint32(buf, 1)
-	buf = binary.BigEndian.AppendUint32(buf, of)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(len(values)))
-	buf = binary.BigEndian.AppendUint32(buf, 1)
+	for _, n := range [...]uint32{1, 0, of, uint32(len(values)), 1} {
+		buf = binary.BigEndian.AppendUint32(buf, n)
+	}
 	for _, v := range values {
-		at := len(buf)
-		buf = append(buf, 0, 0, 0, 0)
-		var null bool
-		var err error
-		if buf, null, err = each(buf, of, v); err != nil {
-			return buf, false, err
-		}
-		n := uint32(len(buf) - at - 4)
-		if null {
-			n = ^uint32(0)
-		}
-		binary.BigEndian.PutUint32(buf[at:], n)
+		buf = binary.BigEndian.AppendUint32(buf, uint32(len(v)))
+		buf = append(buf, v...)
 	}
 	return buf, false, nil
 }

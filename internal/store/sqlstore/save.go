@@ -12,7 +12,7 @@ import (
 )
 
 // maxRows bounds the rows of one statement.
-const maxRows = 128
+const maxRows = 32
 
 // save writes what the jobs decided, one statement per table, all sent together.
 func (s *Store) save(ctx context.Context, tx Session, jobs []*job) error {
