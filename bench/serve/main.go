@@ -92,6 +92,7 @@ func (s *settings) serve() error {
 	}
 	defer file.Close()
 	logger := slog.New(slog.NewJSONHandler(file, nil))
+	run.SpareCollections()
 	runner := run.NewLive(nil)
 	db, err := postgres.Open(ctx, s.database, sqlstore.Options{Runner: runner, MaxConns: s.conns, Logger: logger})
 	if err != nil {

@@ -57,6 +57,7 @@ const drainTime = 10 * time.Second
 
 // runService runs a service until ctx ends, and then drains it.
 func runService(ctx context.Context, p plan) error {
+	run.SpareCollections()
 	s := &service{plan: p, clock: new(run.Clock), registry: prometheus.NewRegistry()}
 	if p.dev != nil {
 		s.clock = p.dev.clock
