@@ -336,3 +336,44 @@ func TestC05_RefusedCode(t *testing.T) {
 	w.sim.paysAlipay(t, p.Number)
 	w.isPaid(t, no)
 }
+
+// The answer with the code is lost, and the channel refuses to give the code a
+// second time. That refusal is no failure, and no key gets another number meanwhile.
+// Since nobody was given the code, the payment can be ended at once, by a cancel
+// or by another way to pay, and who had seen the code on its way has paid.
+func TestG09_CodeIsNotGivenTwice(t *testing.T) {
+	t.Parallel()
+	m := relayedNode(t)
+	for _, end := range []string{"cancel", "card", "paid"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			no := newOrder("G09")
+			m.spoils(t, no, "create", "lose_response", 1)
+			first := m.pay(qr(no))
+			notFailed(t, first)
+			number := m.number(no, 1)
+			until(t, soon, "the channel was asked for the code again", func() bool { return m.calls(t, "create", no) > 1 })
+			r := m.pay(qr(no))
+			notFailed(t, r)
+			if p := r.payment(); p.ID != first.payment().ID || p.Status == "PENDING" || r.shown().Type != "none" {
+				t.Errorf("another key: %s", r)
+			}
+			switch end {
+			case "paid":
+				m.sim.paysAlipay(t, number)
+			case "card":
+				if r := m.retryUnproven(t, cardCNY(no, visa)); r.payment().Sequence != 2 {
+					t.Errorf("by card: %s", r)
+				}
+			case "cancel":
+				until(t, soon, "the payment is cancelled", func() bool { return m.cancel(first.payment().ID).payment().Status == "CANCELLED" })
+				p := m.code(t, no)
+				if p.Sequence != 2 {
+					t.Errorf("the new code: %+v", p)
+				}
+				m.sim.paysAlipay(t, p.Number)
+			}
+			m.isPaid(t, no)
+		})
+	}
+}

@@ -294,7 +294,7 @@ var theRelayed = sync.OnceValues(func() (*relayed, error) {
 	m.node, m.database = n, database
 	m.world = world{api: &api{base: "http://" + n.addr, key: apiKey}, sim: sim, merchant: serveMerchant, log: n.log}
 	for _, s := range [][3]string{{"stripe", "twin_events", "on"}, {"stripe", "event_order", "shuffled"}, {alipay, "notify_wait_buyer_pay", "on"},
-		{alipay, "notify_trade_closed", "on"}, {alipay, "notice_empty_fields", "signed"}} {
+		{alipay, "notify_trade_closed", "on"}, {alipay, "notice_empty_fields", "signed"}, {alipay, "precreate_again", "refused"}} {
 		if err := sim.turn(s[0], s[1], s[2]); err != nil {
 			return nil, err
 		}
