@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/payonce/payonce"
@@ -68,7 +69,7 @@ func (a *Adapter) Compose(in channel.Intent) ([]byte, error) {
 		if a.cfg.QRProductCode != "" {
 			o.ProductCode = a.cfg.QRProductCode
 		}
-		o.CodeTimeout = strconv.Itoa(int(life.Minutes())) + "m"
+		o.CodeTimeout = strconv.FormatInt(int64(life/time.Minute), 10) + "m"
 	} else {
 		params["method"] = methodPage
 		o.ProductCode = "FAST_INSTANT_TRADE_PAY"
