@@ -22,10 +22,11 @@ type Aggregate struct {
 
 // Change is one transition with its cause, written to the audit trail.
 type Change struct {
-	PaymentID  string // "" for changes of the order alone
-	From, To   string
-	Cause      string
-	EvidenceID string
+	PaymentID  string `json:"payment_id,omitempty"` // "" for changes of the order alone
+	From       string `json:"from,omitempty"`
+	To         string `json:"to,omitempty"`
+	Cause      string `json:"cause,omitempty"`
+	EvidenceID string `json:"evidence_id,omitempty"`
 }
 
 // Proof is evidence that the books themselves give: that nothing of a payment was

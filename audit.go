@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// AuditEntry is one link of an order's hash chain. Its hash covers the hash of
-// the entry before it, so a changed, missing or inserted entry shows.
+// AuditEntry is one link of an order's hash chain: everything that one
+// transaction changed. Its hash covers the hash of the entry before it, so a
+// changed, missing or inserted entry shows.
 type AuditEntry struct {
 	OrderID string
 	N       int64 // 1, 2, … within the order
 	At      time.Time
 	Actor   string // request, worker, notice, operator:<id>
-	Change  Change
+	Changes []Change
 	Hash    [32]byte
 }
 
 // Chain appends the changes of one transaction to the order's chain and moves
-// its head. The salt makes entries of different writers differ, so that a
+// its head; no changes make no entry. The salt makes entries of different writers differ, so that a
 // writer whose commit answer was lost can tell its own entries from another's.
 func (o *Order) Chain(changes []Change, actor string, salt [16]byte, at time.Time) []AuditEntry {
-	out := make([]AuditEntry, 0, len(changes))
-	for _, c := range changes {
-		o.AuditLength++
-		e := AuditEntry{OrderID: o.ID, N: o.AuditLength, At: at, Actor: actor, Change: c}
-		e.Hash = auditHash(o.AuditHead, salt, &e)
-		o.AuditHead = e.Hash
-		out = append(out, e)
+	if len(changes) == 0 {
+		return nil
 	}
-	return out
+	o.AuditLength++
+	e := AuditEntry{OrderID: o.ID, N: o.AuditLength, At: at, Actor: actor, Changes: changes}
+	e.Hash = auditHash(o.AuditHead, salt, &e)
+	o.AuditHead = e.Hash
+	return []AuditEntry{e}
 }
 
 // VerifyAudit recomputes the hash of an entry from its predecessor's.
@@ -43,9 +43,16 @@ func auditHash(prev [32]byte, salt [16]byte, e *AuditEntry) [32]byte {
 	buf = append(buf, salt[:]...)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(e.N))
 	buf = binary.BigEndian.AppendUint64(buf, uint64(e.At.UnixMicro()))
-	for _, f := range [...]string{e.OrderID, e.Actor, e.Change.PaymentID, e.Change.From, e.Change.To, e.Change.Cause, e.Change.EvidenceID} {
-		buf = binary.BigEndian.AppendUint32(buf, uint32(len(f)))
-		buf = append(buf, f...)
+	text := func(fields ...string) {
+		for _, f := range fields {
+			buf = binary.BigEndian.AppendUint32(buf, uint32(len(f)))
+			buf = append(buf, f...)
+		}
+	}
+	text(e.OrderID, e.Actor)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(e.Changes)))
+	for _, c := range e.Changes {
+		text(c.PaymentID, c.From, c.To, c.Cause, c.EvidenceID)
 	}
 	return sha256.Sum256(buf)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/payonce/payonce"
 )
 
-// chain makes an order's audit entries in three transactions.
+// chain makes an order's audit entries in six transactions.
 func chain() (*payonce.Order, []payonce.AuditEntry, [][16]byte) {
 	o := &payonce.Order{ID: "ord_1"}
 	var entries []payonce.AuditEntry
 	var salts [][16]byte
-	for tx := range 3 {
+	for tx := range 6 {
 		changes := []payonce.Change{
 			{PaymentID: "pay_1", From: "CREATED", To: "PROCESSING", Cause: "permit"},
 			{PaymentID: "pay_1", From: "PROCESSING", To: "SUCCEEDED", Cause: "begin", EvidenceID: "evd_1"},
@@ -51,17 +51,20 @@ func TestAudit_ChainHolds(t *testing.T) {
 // TestAudit_EveryTamperingIsFound: changed, dropped, inserted, swapped, cut off.
 func TestAudit_EveryTamperingIsFound(t *testing.T) {
 	for name, tamper := range map[string]func(o *payonce.Order, e *[]payonce.AuditEntry, s *[][16]byte){
-		"order":    func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].OrderID = "ord_2" },
-		"number":   func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].N = 9 },
-		"time":     func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].At = t0.Add(time.Hour) },
-		"actor":    func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Actor = "worker" },
-		"payment":  func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Change.PaymentID = "pay_2" },
-		"from":     func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Change.From = "" },
-		"to":       func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Change.To = "FAILED" },
-		"cause":    func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Change.Cause = "x" },
-		"evidence": func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Change.EvidenceID = "x" },
+		"order":           func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].OrderID = "ord_2" },
+		"number":          func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].N = 9 },
+		"time":            func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].At = t0.Add(time.Hour) },
+		"actor":           func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Actor = "worker" },
+		"payment":         func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes[0].PaymentID = "pay_2" },
+		"from":            func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes[0].From = "" },
+		"to":              func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes[0].To = "FAILED" },
+		"cause":           func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes[0].Cause = "x" },
+		"evidence":        func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes[0].EvidenceID = "x" },
+		"second":          func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes[1].To = "FAILED" },
+		"cut change":      func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Changes = (*e)[2].Changes[:1] },
+		"swapped changes": func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { slices.Reverse((*e)[2].Changes) },
 		"moved border": func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) {
-			(*e)[2].Change.From, (*e)[2].Change.To = "CREATE", "DPROCESSING"
+			(*e)[2].Changes[0].From, (*e)[2].Changes[0].To = "CREATE", "DPROCESSING"
 		},
 		"salt":  func(_ *payonce.Order, _ *[]payonce.AuditEntry, s *[][16]byte) { (*s)[2][0]++ },
 		"hash":  func(_ *payonce.Order, e *[]payonce.AuditEntry, _ *[][16]byte) { (*e)[2].Hash[0]++ },

@@ -225,7 +225,7 @@ func bareText(t *testing.T, b *bare) {
 		t.Errorf("%q, %+v, %v %v %v", p.UnknownReason, ev, err, err2, err3)
 	}
 	last := audit[len(audit)-1]
-	if last.Change.Cause != good || !payonce.VerifyAudit(audit[len(audit)-2].Hash, last.Salt, &last.AuditEntry) {
+	if last.Changes[0].Cause != good || !payonce.VerifyAudit(audit[len(audit)-2].Hash, last.Salt, &last.AuditEntry) {
 		t.Errorf("audit %+v", last)
 	}
 }
