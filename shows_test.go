@@ -77,6 +77,9 @@ func TestShows_EveryCombination(t *testing.T) {
 					if want := mayShow(o, p, t0); (got != nil) != want || want && got != p.Action {
 						t.Fatalf("shown is %v, must be %t: %s in %s, %03b %06b", got, want, from, status, bits, times)
 					}
+					if (*payonce.Order)(nil).Shows(p, t0) != nil != mayShow(&payonce.Order{Status: payonce.OrderOpen}, p, t0) {
+						t.Fatalf("an order that is not looked at decides: %s, %03b %06b", from, bits, times)
+					}
 					if got != nil {
 						shown++
 					}
