@@ -153,7 +153,7 @@ func (s *Store) DueOrders(ctx context.Context, limit int) ([]store.Due, error) {
 // NextDue implements store.Queue.
 func (s *Store) NextDue(ctx context.Context) (time.Time, error) {
 	var due sql.NullInt64
-	if err := s.row(ctx, "SELECT MIN(due_at) FROM payments", nil, &due); err != nil {
+	if err := s.row(ctx, "SELECT MIN(due_at) FROM payments WHERE due_at IS NOT NULL", nil, &due); err != nil {
 		return time.Time{}, err
 	}
 	return fromMicros(due.Int64), nil

@@ -176,21 +176,32 @@ func migrations(d Dialect) ([]migration, error) {
 }
 
 // fill makes the statements of one template: CREATE TABLE, and its indexes where
-// the engine does not declare them inside.
+// the engine does not declare them inside. The indexes that unique and sparse
+// make are for columns that are mostly NULL: where the engine can, they hold only
+// the rows in which the first of their columns is set.
 func fill(rules SchemaRules, table, text string) ([]string, error) {
 	var indexes []string
+	index := func(inline, create string, partial bool) func(name, columns string) string {
+		return func(name, columns string) string {
+			if rules.InlineIndex {
+				return ", " + inline + " " + name + " (" + columns + ")"
+			}
+			text := create + " IF NOT EXISTS " + name + " ON " + table + " (" + columns + ")"
+			if first, _, _ := strings.Cut(columns, ","); partial {
+				text += " WHERE " + first + " IS NOT NULL"
+			}
+			indexes = append(indexes, text)
+			return ""
+		}
+	}
 	word := func(k Kind) func() string { return func() string { return rules.Types[k] } }
 	t, err := template.New(table).Funcs(template.FuncMap{
 		"id": word(ID), "name": word(Name), "human": word(Human), "json": word(JSON), "hash": word(Hash), "salt": word(Salt),
 		"blob": word(Blob), "int": word(Int), "bool": word(Bool),
 		"currency": func() string { return rules.CurrencyForm },
-		"index": func(name, columns string) string {
-			if rules.InlineIndex {
-				return ", KEY " + name + " (" + columns + ")"
-			}
-			indexes = append(indexes, "CREATE INDEX IF NOT EXISTS "+name+" ON "+table+" ("+columns+")")
-			return ""
-		},
+		"index":    index("KEY", "CREATE INDEX", false),
+		"sparse":   index("KEY", "CREATE INDEX", true),
+		"unique":   index("UNIQUE KEY", "CREATE UNIQUE INDEX", true),
 	}).Parse(text)
 	if err != nil {
 		return nil, err

@@ -33,6 +33,6 @@ CREATE TABLE IF NOT EXISTS orders (
   CONSTRAINT orders_room CHECK (reserved + amount_paid <= amount),
   CONSTRAINT orders_paid CHECK (status <> 'PAID' OR amount_paid = amount),
   CONSTRAINT orders_counters CHECK (version >= 1 AND last_sequence >= 0 AND last_sequence <= 1000 AND audit_length >= 0)
-  {{index "orders_due" "due_at"}}
+  {{sparse "orders_due" "due_at"}}
   {{index "orders_list" "merchant, environment, id"}}
 )

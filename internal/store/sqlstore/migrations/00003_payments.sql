@@ -52,11 +52,8 @@ CREATE TABLE IF NOT EXISTS payments (
   created_at {{int}} NOT NULL,
   updated_at {{int}} NOT NULL,
   succeeded_at {{int}} NOT NULL,
-  CONSTRAINT payments_live UNIQUE (live_slot),
-  CONSTRAINT payments_effective UNIQUE (effective_slot),
   CONSTRAINT payments_number UNIQUE (number, account),
   CONSTRAINT payments_sequence UNIQUE (order_id, sequence),
-  CONSTRAINT payments_object UNIQUE (object_id, account),
   CONSTRAINT payments_status CHECK (status IN ('CREATED', 'PROCESSING', 'PENDING', 'UNKNOWN', 'SUCCEEDED', 'FAILED', 'CANCELLED')),
   CONSTRAINT payments_environment CHECK (environment IN ('test', 'live')),
   CONSTRAINT payments_currency CHECK ({{currency}}),
@@ -74,6 +71,9 @@ CREATE TABLE IF NOT EXISTS payments (
   CONSTRAINT payments_due_live CHECK (status NOT IN ('CREATED', 'PROCESSING', 'PENDING', 'UNKNOWN') OR due_at IS NOT NULL),
   CONSTRAINT payments_leased CHECK (lease_owner = '' OR due_at IS NOT NULL),
   CONSTRAINT payments_counters CHECK (sequence >= 1 AND fence >= 1 AND version >= 1 AND revision >= 1 AND charge_count >= 0)
-  {{index "payments_due" "due_at"}}
+  {{unique "payments_live" "live_slot"}}
+  {{unique "payments_effective" "effective_slot"}}
+  {{unique "payments_object" "object_id, account"}}
+  {{sparse "payments_due" "due_at"}}
   {{index "payments_list" "merchant, environment, id"}}
 )

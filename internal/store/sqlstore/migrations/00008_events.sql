@@ -10,6 +10,6 @@ CREATE TABLE IF NOT EXISTS events (
   made_at {{int}} NOT NULL,
   feed_no {{int}},
   CONSTRAINT events_once UNIQUE (subject, type, change_no),
-  CONSTRAINT events_feed UNIQUE (feed_no),
   CONSTRAINT events_feed_no CHECK (feed_no IS NULL OR feed_no >= 1)
+  {{unique "events_feed" "feed_no"}}
 )

@@ -13,5 +13,5 @@ CREATE TABLE IF NOT EXISTS notices (
   PRIMARY KEY (account, event_id),
   CONSTRAINT notices_names CHECK (account <> '' AND event_id <> ''),
   CONSTRAINT notices_status CHECK (status IN ('applied', 'parked'))
-  {{index "notices_due" "due_at"}}
+  {{sparse "notices_due" "due_at"}}
 )
