@@ -148,6 +148,38 @@ func TestA06_APayerWhoWaitsMayChooseAnotherWay(t *testing.T) {
 	}
 }
 
+// A payer who asked for another attempt in place of this one gets it when this
+// one has ended by itself between the look and the click; an older page does not.
+func TestE01_WhatWasToBeReplacedMayHaveEndedByItself(t *testing.T) {
+	for _, tc := range []struct {
+		status payonce.PaymentStatus
+		form   url.Values
+		want   int
+	}{
+		{payonce.Failed, url.Values{"ended": {"0"}, "replace": {"pay_1"}}, 1},
+		{payonce.Cancelled, url.Values{"ended": {"0"}, "replace": {"pay_1"}}, 1},
+		{payonce.Cancelled, url.Values{"ended": {"0"}, "replace": {"pay_0"}}, 0},
+		{payonce.Cancelled, url.Values{"ended": {"0"}, "replace": {""}}, 0},
+		{payonce.Unknown, url.Values{"ended": {"0"}, "replace": {"pay_1"}}, 0},
+	} {
+		o := openOrder()
+		o.Payments = []*payonce.Payment{attempt(tc.status)}
+		r := newRig(t, o, nil)
+		r.post(r.path+"/pay", tc.form)
+		r.post(r.path+"/pay", tc.form)
+		if tc.want = 2 * tc.want; len(r.paid) != tc.want {
+			t.Fatalf("%s, %v: asked %d times", tc.status, tc.form, len(r.paid))
+		}
+		if tc.want == 0 {
+			continue
+		}
+		r.post(r.path+"/pay", url.Values{"ended": {"1"}, "replace": {""}}) // a page of now
+		if r.paid[0].Key != r.paid[1].Key || r.paid[1].Key != r.paid[2].Key {
+			t.Errorf("%s: the same wish has several keys", tc.status)
+		}
+	}
+}
+
 func TestR17_ReturnPagesChangeNothing(t *testing.T) {
 	o := openOrder()
 	o.Payments = []*payonce.Payment{attempt(payonce.Unknown)}

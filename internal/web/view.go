@@ -60,6 +60,12 @@ func (v *view) Replace() string {
 	return ""
 }
 
+// endedMeanwhile reports whether the order may be paid because this payment,
+// its latest, has ended without money.
+func (v *view) endedMeanwhile(id string) bool {
+	return v.MayPay() && v.Payment != nil && v.Payment.ID == id && !v.Payment.Status.Live()
+}
+
 // look decides what a payer is told about an order.
 func look(o *store.OrderWithPayments, now time.Time) *view {
 	v := &view{Phase: phaseReady, Order: o.Order, Now: now.UnixMilli(), Surplus: o.Order.AmountSurplus > 0}

@@ -33,10 +33,14 @@ func (p *pages) readWish(r *http.Request, v *view) (wish, error) {
 		return w, payonce.Invalid("", "the form cannot be read")
 	}
 	w.ended, w.replace = v.Ended, r.PostForm.Get("replace")
+	shown := r.PostForm.Get("ended")
+	if w.replace != "" && v.endedMeanwhile(w.replace) && shown == strconv.Itoa(v.Ended-1) {
+		shown, w.replace = "", "" // what the payer wanted to end has ended: nothing else has changed
+	}
 	if w.replace != v.Replace() && (w.replace != "" || v.MayPay()) {
 		return w, errStale
 	}
-	if shown := r.PostForm.Get("ended"); shown != "" {
+	if shown != "" {
 		n, err := strconv.Atoi(shown)
 		if err != nil || n > v.Ended {
 			return w, payonce.Invalid("", "the form is not one of ours")
