@@ -41,7 +41,7 @@ const pastCode = 18 * time.Minute
 // All notices are lost. Every paid order becomes PAID by asking alone; how long it
 // takes is measured in minutes of virtual time.
 func timeToTruth(t *testing.T, w *dev) {
-	const orders, step, most = 60, 15 * time.Second, 15 * time.Minute
+	const orders, step, most = 60, 30 * time.Second, 15 * time.Minute
 	random := rand.New(rand.NewPCG(9, 9))
 	type buyer struct {
 		no, id  string
