@@ -6,6 +6,8 @@
   if (!panel) return;
   const note = document.getElementById("note");
   const beat = 700;
+  const process = () => document.getElementById("process");
+  const first = process()?.textContent; // the service that made this page
   let shown = panel.innerHTML, gone = false;
 
   function tell(text) {
@@ -21,12 +23,10 @@
   function show(html) {
     if (html === shown) return;
     const chosen = panel.querySelector("select[name=choice]")?.value;
-    const process = document.getElementById("process")?.textContent;
     panel.innerHTML = shown = html;
     const select = panel.querySelector("select[name=choice]");
     if (select && chosen) select.value = chosen;
-    const now = document.getElementById("process");
-    if (now && process && now.textContent !== process) now.classList.add("changed");
+    if (process()?.textContent !== first) process()?.classList.add("changed");
     ready();
   }
 
