@@ -73,6 +73,7 @@ var shopCurrencies = []payonce.Currency{"USD", "EUR", "CNY", "JPY", "KWD"}
 func (p *pages) routeShop(mux *http.ServeMux) {
 	mux.HandleFunc("GET /shop", p.shop)
 	mux.HandleFunc("POST /shop/orders", p.shopOrder)
+	mux.HandleFunc("GET /shop/orders", p.shop) // the address of a refused order, asked for again
 	mux.HandleFunc("GET /shop/orders/{order}", p.shopStory)
 	mux.HandleFunc("GET /shop/orders/{order}/state", p.shopState)
 	mux.HandleFunc("POST /shop/orders/{order}/pay", p.shopPay)
@@ -86,6 +87,10 @@ type shopData struct {
 	Notice     string
 	BooksURL   string
 	Process    string
+
+	// What the form holds: after a refusal what was typed.
+	Subject, Amount string
+	Currency        payonce.Currency
 }
 
 func (p *pages) shop(w http.ResponseWriter, r *http.Request) { p.showShop(w, r, http.StatusOK, "") }
@@ -96,7 +101,12 @@ func (p *pages) showShop(w http.ResponseWriter, r *http.Request, status int, not
 		p.Logger.Error("shop: list orders", "error", err)
 		status, notice = http.StatusServiceUnavailable, "busy"
 	}
-	p.page(w, r, status, "shop", "shop.js", shopData{Orders: orders, Currencies: shopCurrencies, Notice: notice, BooksURL: p.Shop.BooksURL, Process: p.Shop.Process})
+	d := shopData{Orders: orders, Currencies: shopCurrencies, Notice: notice, BooksURL: p.Shop.BooksURL, Process: p.Shop.Process}
+	d.Subject, d.Amount, d.Currency = text(language(r), "sample"), "19.99", shopCurrencies[0]
+	if r.Method == http.MethodPost {
+		d.Subject, d.Amount, d.Currency = r.PostFormValue("subject"), r.PostFormValue("amount"), payonce.Currency(r.PostFormValue("currency"))
+	}
+	p.page(w, r, status, "shop", "shop.js", d)
 }
 
 func (p *pages) shopOrder(w http.ResponseWriter, r *http.Request) {

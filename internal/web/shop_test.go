@@ -97,6 +97,20 @@ func TestAnOrderIsMadeFromWholeMinorUnits(t *testing.T) {
 	}
 }
 
+// A refused order leaves the browser at the address that it was sent to: what
+// was typed stays, and a reload or the other language finds a page.
+func TestARefusedOrderKeepsWhatWasTyped(t *testing.T) {
+	r := newRig(t, openOrder(), demo())
+	w := r.post("/shop/orders", url.Values{"subject": {"Tea & cake"}, "amount": {"1.234"}, "currency": {"EUR"}})
+	body := w.Body.String()
+	if w.Code != http.StatusBadRequest || !strings.Contains(body, `value="Tea &amp; cake"`) || !strings.Contains(body, `value="1.234"`) || !strings.Contains(body, "<option selected>EUR") {
+		t.Errorf("%d %s", w.Code, body)
+	}
+	if w := r.get("/shop/orders?lang=zh"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "一把茶壶") {
+		t.Errorf("%d", w.Code)
+	}
+}
+
 func TestCarelessClicksBringTheirOwnKeys(t *testing.T) {
 	r := newRig(t, openOrder(), demo())
 	for _, fresh := range []string{"", "", "1", "1"} {
