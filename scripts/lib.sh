@@ -79,7 +79,7 @@ need_postgres() {
 need_mariadb() {
   if [ -n "${PAYONCE_TEST_MYSQL:-}" ]; then return; fi
   if port_open 3306; then
-    export PAYONCE_TEST_MYSQL="mysql://root@127.0.0.1:3306/test"
+    export PAYONCE_TEST_MYSQL="mysql://root@127.0.0.1:3306/mysql"
     return
   fi
   if ! command -v mariadbd >/dev/null && ! [ -x /usr/sbin/mariadbd ]; then
@@ -95,7 +95,7 @@ need_mariadb() {
   "$server" --no-defaults --datadir="$data" --user="$user" --port=$port --bind-address=127.0.0.1 --socket="$data/s.sock" >>"$work_dir/maria.log" 2>&1 &
   started_pids+=($!)
   if wait_port $port $!; then
-    export PAYONCE_TEST_MYSQL="mysql://root@127.0.0.1:$port/test"
+    export PAYONCE_TEST_MYSQL="mysql://root@127.0.0.1:$port/mysql"
   else
     loud MariaDB "could not be started: $(tail -n 1 "$work_dir/maria.log")"
   fi

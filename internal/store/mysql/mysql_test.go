@@ -2,7 +2,7 @@ package mysql_test
 
 import (
 	"database/sql"
-	"strings"
+	"net/url"
 	"testing"
 	"time"
 
@@ -30,9 +30,16 @@ var engine = storetest.Engine{
 		}
 		return sql.OpenDB(connector), nil
 	},
-	Create:          "CREATE DATABASE %s",
-	Drop:            "DROP DATABASE %s",
-	At:              func(server, name string) string { return strings.TrimSuffix(server, "/mysql") + "/" + name },
+	Create: "CREATE DATABASE %s",
+	Drop:   "DROP DATABASE %s",
+	At: func(server, name string) string {
+		u, err := url.Parse(server)
+		if err != nil {
+			panic(err) // Driver has read it before
+		}
+		u.Path = "/" + name
+		return u.String()
+	},
 	Session:         "SELECT CONNECTION_ID()",
 	Blocked:         "SELECT COUNT(*) FROM sys.innodb_lock_waits WHERE blocking_pid = ?",
 	InsertsDeadlock: true,
