@@ -40,10 +40,8 @@ func pipelined(conn *sql.Conn, f func(*pgx.Conn) error) (done bool, err error) {
 // session is a transaction whose statements travel together: those of one Run
 // take one round trip, and BEGIN rides with the first.
 type session struct {
-	conn   *pgx.Conn
-	begun  bool
-	buf    []byte // of the arguments of one statement
-	values [][]byte
+	conn  *pgx.Conn
+	begun bool
 }
 
 const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -70,8 +68,10 @@ func (s *session) Run(ctx context.Context, statements ...sqlstore.Statement) err
 		p.SendQueryStatement(first, nil, nil, nil)
 		s.begun = true
 	}
+	room := scratches.Get().(*scratch)
+	defer scratches.Put(room)
 	for i := range statements {
-		values, err := s.encode(prepared[i], statements[i].Args)
+		values, err := room.encode(prepared[i], statements[i].Args)
 		if err != nil {
 			_ = p.Close() // nothing was sent in full: the connection is given up
 			return err

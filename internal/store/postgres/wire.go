@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -12,9 +13,17 @@ import (
 // The schema has four types, and their binary forms are plain: here they need no
 // reflection.
 
+// scratch is where the arguments of one statement are encoded.
+type scratch struct {
+	buf    []byte
+	values [][]byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
 // encode makes the binary values of a statement's arguments. They are valid until
 // the next call.
-func (s *session) encode(sd *pgconn.StatementDescription, args []any) ([][]byte, error) {
+func (s *scratch) encode(sd *pgconn.StatementDescription, args []any) ([][]byte, error) {
 	if len(args) != len(sd.ParamOIDs) {
 		return nil, fmt.Errorf("%d arguments for %d placeholders", len(args), len(sd.ParamOIDs))
 	}
