@@ -16,7 +16,7 @@ import (
 
 // CommitterOptions are the limits of a Committer.
 type CommitterOptions struct {
-	Lanes    int // batches that run at once; 0 is 2
+	Lanes    int // batches that run at once; 0 is 1: fewer and fuller batches cost less
 	MaxBatch int // units of one batch; 0 is 64
 	MaxQueue int // units that wait in one lane; 0 is 2048
 }
@@ -45,7 +45,7 @@ var _ Writer = (*Committer)(nil)
 // NewCommitter starts the lanes of a committer in front of w.
 func NewCommitter(r run.Runner, w Writer, o CommitterOptions) *Committer {
 	c := &Committer{w: w, limit: CommitterOptions{
-		Lanes: orDefault(o.Lanes, 2), MaxBatch: orDefault(o.MaxBatch, 64), MaxQueue: orDefault(o.MaxQueue, 2048)}}
+		Lanes: orDefault(o.Lanes, 1), MaxBatch: orDefault(o.MaxBatch, 64), MaxQueue: orDefault(o.MaxQueue, 2048)}}
 	start := func(limit int) *lane {
 		l := &lane{wake: make(chan struct{}, 1), limit: limit}
 		r.Go("committer", func(ctx context.Context) { c.serve(ctx, l) })
